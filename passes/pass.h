@@ -114,9 +114,9 @@ extern const int compare_tried[];
 enum { COMPARE_TRIED = 5 };
 struct compared compare_ranks(const struct compile *first, int ranks, enum sp_mode);
 
-/* compare.c. After choose: the ranks' memory by their own graphs, or by the global graph, which may fuse more than a rank can. */
+/* memory_price.c. After choose: the ranks' memory by their own graphs, or by the global graph, which may fuse more than a rank can. */
 enum { EXACT_RANKS = 16 }; /* with more ranks, unless they are emitted, the global graph is used */
-void compare_memory(struct compile *, bool exact);
+void memory_measure(struct compile *, bool exact);
 /* stages.c: estimates `pp` stages of `tp` ranks by a plan of the whole graph on tp ranks, without constraints: seconds of a weighted step
  * of one text through all stages, and in the slowest stage; bytes of the fullest rank, approximated as a tp rank's, with weights and state
  * scaled to the fullest stage's part. pp is given. */

@@ -69,17 +69,6 @@ static struct compared compare_plan(const struct compile *original, const char *
     return out;
 }
 
-void compare_memory(struct compile *c, bool exact)
-{
-    if (exact) {
-        pass_run(c, "insert", "memory", NULL);
-        return;
-    }
-    pass_run(c, "insert", "overlap", NULL);
-    c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks);
-    plan_memory_that_runs(c->graph, c->plan, c->graph->ranks, c->plan->use);
-}
-
 /* limited: at the price that keeps --memory. */
 static struct compared plan_for_ranks(const struct compile *first, const struct options *options, bool limited)
 {
@@ -90,7 +79,7 @@ static struct compared plan_for_ranks(const struct compile *first, const struct 
     if (limited)
         (void)memory_price(&c);
     pass_run(&c, "weight_dtype", "choose", NULL);
-    compare_memory(&c, options->ranks <= EXACT_RANKS);
+    memory_measure(&c, options->ranks <= EXACT_RANKS);
     struct compared out = plan_compared(first->arena, options->sp == SP_AUTO ? "--sp=auto" : "", c.graph, options, &plan);
     arena_free(tmp);
     return out;

@@ -44,7 +44,7 @@ struct trial memory_try(const struct compile *original, struct plan plan, bool e
     struct compile c = keep_source_copy(original, tmp, &options, &plan);
     c.properties |= PROP_LIMITED; /* the trial's price is the limit */
     pass_run(&c, "weight_dtype", "choose", NULL);
-    compare_memory(&c, exact);
+    memory_measure(&c, exact);
     struct trial t = outcome(&c, original->arena);
     t.as.room = room.bytes ? room : t.as.room;
     explain("%d ranks, %g reads per byte and step, room for %lld: %lld bytes on the fullest, %lld counted, %.6g s", ranks, plan.byte_price,
@@ -180,4 +180,15 @@ struct trial memory_least_trial(const struct fitter *f)
         if (f->trial[i].total < least->total)
             least = &f->trial[i];
     return *least;
+}
+
+void memory_measure(struct compile *c, bool exact)
+{
+    if (exact) {
+        pass_run(c, "insert", "memory", NULL);
+        return;
+    }
+    pass_run(c, "insert", "overlap", NULL);
+    c->plan->use = NEWN(c->arena, struct rank_use, c->graph->ranks);
+    plan_memory_that_runs(c->graph, c->plan, c->graph->ranks, c->plan->use);
 }

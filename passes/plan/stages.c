@@ -168,7 +168,7 @@ void stages_price(const struct compile *first, int tp, int n, struct grid_point 
     stage_map_join_kernels(&map, plan.space);
     for (int i = 0; i < n; i++)
         price_point(a, &map, plan.space, &at[i]);
-    compare_memory(&c, false);
+    memory_measure(&c, false);
     const struct rank_use most = memory_most(tp, plan.use);
     for (int i = 0; i < n; i++)
         at[i].memory = at[i].memory * (double)(most.weights + most.state) + (double)(most.peak + most.blocks);

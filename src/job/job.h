@@ -188,9 +188,9 @@ const char *job_weight_of_gradient(struct arena *, const char *output);
 /* calibrate.c: measures the machine. Every rank calls it; rank 0 writes the profile. */
 void job_calibrate(struct arena *, struct comm *, const struct job_options *, int threads);
 
-/* run.c: the seconds of a run on the slowest replica. runs: this one has rows. Every rank calls it. */
+/* times.c: the seconds of a run on the slowest replica. runs: this one has rows. Every rank calls it. */
 double job_timed_run(struct comm *all, struct session *, const struct tensor *in, struct tensor *out, bool runs);
-/* run.c: prints what --profile and --trace request. folder: of the graph. Every rank calls it. */
+/* times.c: prints what --profile and --trace request. folder: of the graph. Every rank calls it. */
 void job_tell_times(struct arena *, struct comm *all, struct session *, const char *folder, const struct job_options *);
 
 #endif

@@ -10,16 +10,6 @@
 
 #include <string.h>
 
-double job_timed_run(struct comm *all, struct session *s, const struct tensor *in, struct tensor *out, bool runs)
-{
-    all->barrier(all);
-    double start = clock_seconds();
-    if (runs)
-        session_run(s, in, out);
-    all->barrier(all);
-    return clock_seconds() - start;
-}
-
 /* Runs --repeat times. The first run packs weights and allocates memory: it counts neither in statistics nor in times of nodes. */
 static double *run_repeated(struct arena *a, struct comm *all, struct session *s, const struct job_options *o, bool runs,
                             const struct tensor *in, struct tensor *out)
@@ -210,16 +200,6 @@ static struct tensor *join_outputs(struct arena *a, const struct replicas *t, st
         out[i] = replica_gather_output(a, t, d, type, ends->outputs.at[i]->name, &made[i]);
     }
     return out;
-}
-
-void job_tell_times(struct arena *a, struct comm *all, struct session *s, const char *folder, const struct job_options *o)
-{
-    json_t *plan = all->rank == 0 && (o->profile || o->trace) ? trace_plan(a, folder) : NULL;
-    if (o->profile && all->rank == 0)
-        profile_print(a, s, plan);
-    if (o->trace)
-        trace_write(a, all, s, plan, o->trace);
-    json_decref(plan);
 }
 
 /* The sizes of made-up inputs of a model that is not compiled: those that a plan would assume. Rank files contain their own. */

@@ -19,7 +19,6 @@ struct lower_options {
 void lower_graph(struct graph *, const struct lower_options *);
 /* Body k of a control-flow node, typed for its operands, in canonical form, with its own interner. */
 struct graph *lower_body(struct arena *, struct graph *around, const struct node *, int k);
-void lower_bodies(struct graph *, const struct lower_options *); /* lowers all bodies of its nodes */
 /* Brings equal computations to one form, of ops that have rules. */
 void lower_canonical(struct graph *);
 

@@ -1,4 +1,4 @@
-/* model: turns a piece of text into tokens; parts that models share. */
+/* model: what the models of tokenizers share: a vocabulary, and tokens for bytes. */
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -33,28 +33,4 @@ bool model_put_bytes(const int64_t *byte_token, struct arena *a, struct text t, 
     for (size_t i = 0; i < t.n; i++)
         VEC_PUSH(a, &out->list, byte_token[(uint8_t)t.at[i]]);
     return true;
-}
-
-static const struct model_kind {
-    const char *type;
-    void (*read)(struct token_model *, struct arena *, const char *where, const json_t *);
-} kinds[] = {{"BPE", bpe_read}, {"Unigram", unigram_read}, {"WordPiece", wordpiece_read}, {"WordLevel", wordpiece_read}};
-
-/* Files from before 2020 lack a type: a model's members tell it. */
-static const char *model_type(const char *where, const json_t *v)
-{
-    if (!json_object_get(v, "type"))
-        return json_object_get(v, "merges") ? "BPE" : json_object_get(v, "unk_id") ? "Unigram" : "WordPiece";
-    return member_type(where, "model", v);
-}
-
-struct token_model *model_read(struct arena *a, const char *where, const json_t *v)
-{
-    if (!json_is_object(v))
-        fail("%s: has no model", where);
-    const struct model_kind *kind = &kinds[MEMBER_KIND(where, "model", model_type(where, v), kinds)];
-    struct token_model *m = NEW(a, struct token_model);
-    *m = (struct token_model){.vocab = vocab_new(a), .unknown = -1};
-    kind->read(m, a, where, v);
-    return m;
 }

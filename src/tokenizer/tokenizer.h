@@ -185,7 +185,7 @@ struct pretokenizer;
 struct pretokenizer *pretokenizer_read(struct arena *, const char *where, const json_t *);
 struct pieces pretokenizer_apply(const struct pretokenizer *, struct arena *, struct piece);
 
-/* ---- model.c: bpe.c, unigram.c, wordpiece.c ---- */
+/* ---- model_read.c: bpe.c, unigram.c, wordpiece.c ---- */
 struct token_model {
     struct vocab *vocab;
     int64_t unknown; /* -1: none */
@@ -196,7 +196,7 @@ struct token_model *model_read(struct arena *, const char *where, const json_t *
 void bpe_read(struct token_model *, struct arena *, const char *where, const json_t *);
 void unigram_read(struct token_model *, struct arena *, const char *where, const json_t *);
 void wordpiece_read(struct token_model *, struct arena *, const char *where, const json_t *);
-/* The vocabulary {"token": id, ...} of a model. */
+/* model.c: the vocabulary {"token": id, ...} of a model. */
 void model_read_vocab(struct token_model *, struct arena *, const char *where, const json_t *);
 /* Ids of the tokens <0x00> to <0xFF>, -1 where one is missing. */
 int64_t *model_byte_tokens(const struct vocab *, struct arena *);

@@ -129,6 +129,24 @@ int64_t checkpoint_load(struct arena *a, const struct checkpoint *c, const struc
 
 /* ---- writing ----------------------------------------------------------------------------------------------------------------- */
 
+enum { SETTINGS_TEXTS = 11 };
+
+/* What a checkpoint keeps of the settings. */
+static void settings_texts(struct arena *a, const struct settings *s, struct named_text to[SETTINGS_TEXTS])
+{
+    to[0] = (struct named_text){"batch", arena_printf(a, "%lld", (long long)s->batch)};
+    to[1] = (struct named_text){"sequence", arena_printf(a, "%lld", (long long)s->sequence)};
+    to[2] = (struct named_text){"steps", arena_printf(a, "%lld", (long long)s->steps)};
+    to[3] = (struct named_text){"seed", arena_printf(a, "%lld", (long long)s->seed)};
+    to[4] = (struct named_text){"lr", arena_printf(a, "%.17g", s->lr)};
+    to[5] = (struct named_text){"optimizer", s->text};
+    to[6] = (struct named_text){"save-every", arena_printf(a, "%lld", (long long)s->save_every)};
+    to[7] = (struct named_text){"validate-every", arena_printf(a, "%lld", (long long)s->validate_every)};
+    to[8] = (struct named_text){"fast", s->fast ? "1" : "0"};
+    to[10] = (struct named_text){"keep", arena_printf(a, "%lld", (long long)s->keep)};
+    to[9] = (struct named_text){"tokenizer", s->tokenizer ? s->tokenizer : ""};
+}
+
 static void begin_file(struct out *out, const struct settings *o, int64_t steps, double validation, const struct parameters *p)
 {
     struct arena *a = arena_new();

@@ -200,3 +200,13 @@ void join_end(struct joining *j)
     if (j)
         behind_end(j->behind);
 }
+
+struct step_sums train_sums_join(const struct replicas *r, struct step_sums own)
+{
+    bool counts = r->process_group->rank == 0;
+    double mine[] = {counts ? own.loss : 0, counts ? own.count : 0, own.square, signal_asked()}, all[4];
+    r->all->id = 0;
+    r->all->name = "loss and norm of the gradient";
+    r->all->allreduce(r->all, mine, all, 4, DT_F64, RED_SUM);
+    return (struct step_sums){all[0], all[1], all[2], all[3]};
+}

@@ -171,18 +171,3 @@ void settings_check(struct arena *a, const struct settings *s, const struct trai
     if (o->save && s->tokenizer && !safetensors_takes(s->tokenizer))
         fail("%s: is no UTF-8, as all of a checkpoint's header is: give --tokenizer another name", s->tokenizer);
 }
-
-void settings_texts(struct arena *a, const struct settings *s, struct named_text to[SETTINGS_TEXTS])
-{
-    to[0] = (struct named_text){"batch", arena_printf(a, "%lld", (long long)s->batch)};
-    to[1] = (struct named_text){"sequence", arena_printf(a, "%lld", (long long)s->sequence)};
-    to[2] = (struct named_text){"steps", arena_printf(a, "%lld", (long long)s->steps)};
-    to[3] = (struct named_text){"seed", arena_printf(a, "%lld", (long long)s->seed)};
-    to[4] = (struct named_text){"lr", arena_printf(a, "%.17g", s->lr)};
-    to[5] = (struct named_text){"optimizer", s->text};
-    to[6] = (struct named_text){"save-every", arena_printf(a, "%lld", (long long)s->save_every)};
-    to[7] = (struct named_text){"validate-every", arena_printf(a, "%lld", (long long)s->validate_every)};
-    to[8] = (struct named_text){"fast", s->fast ? "1" : "0"};
-    to[10] = (struct named_text){"keep", arena_printf(a, "%lld", (long long)s->keep)};
-    to[9] = (struct named_text){"tokenizer", s->tokenizer ? s->tokenizer : ""};
-}

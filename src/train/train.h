@@ -36,9 +36,6 @@ struct checkpoint;
 struct settings settings_of(struct arena *, const struct train_options *, const struct job_options *, const struct checkpoint *);
 /* Fails with wrong usage if required settings are missing, naming all of them. samples: --input has samples. */
 void settings_check(struct arena *, const struct settings *, const struct train_options *, bool samples);
-enum { SETTINGS_TEXTS = 11 };
-/* The settings that a checkpoint stores. */
-void settings_texts(struct arena *, const struct settings *, struct named_text[SETTINGS_TEXTS]);
 
 /* ---- parameters.c: this rank's shards of all trained weights, contiguous -------------------------------------------------- */
 struct parameter {
@@ -120,7 +117,7 @@ void join_end(struct joining *);
 struct step_sums {
     double loss, count, square, ends;
 };
-/* loop.c: over all ranks, in one message. The ranks of a replica have the same loss: it counts once. */
+/* join.c: over all ranks, in one message. The ranks of a replica have the same loss: it counts once. */
 struct step_sums train_sums_join(const struct replicas *, struct step_sums own);
 
 /* ---- microbatches.c: the runs of a step. A pipeline stage starts several before it finishes the first (1F1B) ----------------- */

@@ -73,6 +73,40 @@ links() { # nothing is called, and no table used, of a layer or folder above
     }' "$work/symbols" "$work/symbols"
 }
 
+# A file that calls or reads of another, and through any number of files is called by it, is in a circle with it. Of each circle: its first
+# file and how many it has. Seams (tests/lint/layers) do not count.
+circles() {
+    symbols >"$work/symbols"
+    awk "$PLACES"'
+    BEGIN { read_layers() }
+    $2 == "-" { print $1, $3; next }
+    FNR == NR { if ($2 ~ /^[TDBRCGSVW]$/) home[$3] = $1; next }
+    $2 == "U" && $3 in home && home[$3] != $1 && !($3 in seam) && !(($1, home[$3]) in seen) {
+        seen[$1, home[$3]]
+        uses[$1, ++count[$1]] = home[$3]
+    }
+    # strongly connected components (Tarjan, "Depth-first search and linear graph algorithms", 1972)
+    function visit(v,   i, w, n, first, names) {
+        number[v] = low[v] = ++last
+        stack[++top] = v
+        open[v] = 1
+        for (i = 1; i <= count[v]; i++) {
+            w = uses[v, i]
+            if (!(w in number)) visit(w)
+            if (open[w] && low[w] < low[v]) low[v] = low[w]
+        }
+        if (low[v] < number[v]) return
+        do {
+            w = stack[top--]
+            open[w] = 0
+            first = n++ == 0 || w < first ? w : first
+            names = names " " w
+        } while (w != v)
+        if (n > 1) print first ":" n " files call each other in a circle:" names
+    }
+    END { for (file in count) if (!(file in number)) visit(file) }' "$work/symbols" "$work/symbols"
+}
+
 prefix() {
     symbols >"$work/symbols"
     awk '

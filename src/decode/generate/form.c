@@ -75,3 +75,13 @@ void generate_end_form(struct decoder *d)
         form_free(d->how[b].form);
     forms_free(d->form.all);
 }
+
+bool generate_is_end(const struct decoder *d, int64_t token)
+{
+    return config_is_end(&d->options->eos, token);
+}
+
+int64_t generate_last_token(const struct history *h, int64_t row)
+{
+    return h->token[row * h->room + h->length - 1];
+}

@@ -168,9 +168,9 @@ bool generate_run(struct arena *a, const struct replicas *replicas, const struct
         d.unsharded = unsharded_new(a, d.stage, d.nstage, &own, threads);
     generate_watch(&d);
     all->barrier(all);
-    if (runs)
+    if (runs && !generate_in_groups(&d, a))
         generate_tokens(&d, a);
-    else
+    else if (!runs)
         generate_free_earlier(&d);
     const struct decoded r = generate_join_results(&d, a);
     generate_unwatch(&d);

@@ -53,14 +53,12 @@ void generate_start(struct decoder *, struct arena *, int k);
 void generate_check_positions(const struct decoder *, const struct stage *, const struct history *);
 /* Appends the next token of each row. Returns true if all rows have ended. */
 bool generate_take_tokens(struct decoder *);
-bool generate_is_end(const struct decoder *, int64_t token);
-int64_t generate_last_token(const struct history *, int64_t row);
 
 /* ---- groups.c ---- */
 /* Runs the rows of a pipeline in groups that alternate. False: there is no pipeline, or its rows depend on each other. */
 bool generate_in_groups(struct decoder *, struct arena *);
 
-/* ---- form.c: texts that follow a grammar, if the options give one ---- */
+/* ---- form.c: texts that follow a grammar, if the options give one, and where they end ---- */
 /* Reads it. Every rank calls it. */
 void generate_read_form(struct decoder *, struct arena *);
 /* For all rows. */
@@ -68,6 +66,9 @@ void generate_start_form(struct decoder *, struct arena *);
 /* The row takes its next token. */
 void generate_take_form(struct decoder *, int64_t row);
 bool generate_is_whole(const struct decoder *, int64_t row);
+/* Of any row. */
+bool generate_is_end(const struct decoder *, int64_t token);
+int64_t generate_last_token(const struct history *, int64_t row);
 void generate_end_form(struct decoder *);
 
 /* ---- drafts.c: several tokens in one run ---- */

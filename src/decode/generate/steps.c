@@ -1,16 +1,6 @@
 /* steps: runs the graphs in order, then the last one for each further token: their inputs, and the token that each row gets. */
 #include "decode/generate/generate.h"
 
-bool generate_is_end(const struct decoder *d, int64_t token)
-{
-    return config_is_end(&d->options->eos, token);
-}
-
-int64_t generate_last_token(const struct history *h, int64_t row)
-{
-    return h->token[row * h->room + h->length - 1];
-}
-
 static bool has_ended(const struct decoder *d, int64_t row)
 {
     return generate_is_whole(d, row) || (d->before + d->made > 0 && generate_is_end(d, generate_last_token(&d->history, row)));
@@ -203,8 +193,6 @@ void generate_free_earlier(struct decoder *d)
 
 void generate_tokens(struct decoder *d, struct arena *a)
 {
-    if (generate_in_groups(d, a))
-        return;
     struct stage *last = &d->stage[d->nstage - 1];
     double start = clock_seconds(), first = 0;
     bool ended = false;

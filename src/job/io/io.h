@@ -27,7 +27,7 @@ struct index_limits job_size_limits(struct arena *, struct graph *);
 int64_t job_most_of(struct arena *, struct graph *, const char *symbol);
 /* Fails if sizes exceed a table. given: integers are given, so only limits on sizes alone count. */
 void job_check_limits(struct arena *, struct graph *, const struct bindings *, bool given);
-/* From a file, or numbers for literal_read. input: the value that it is for; NULL: unknown. */
+/* read_tensor.c: from a file, or numbers for literal_read. input: the value that it is for; NULL: unknown. */
 struct tensor job_read_tensor(struct arena *, const char *from, const struct value *input);
 /* The first few of n, for messages. */
 const char *job_names(struct arena *, struct value *const *, int n);

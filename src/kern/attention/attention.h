@@ -46,10 +46,11 @@ enum { ATTENTION_BLOCK = 64 };
 int64_t attention_probabilities(struct kcall *, const struct attention_core *, int64_t batch, int64_t head, int64_t first, int64_t rows,
                                 float *);
 
-/* The most heads sharing one head of keys that are computed together, such that every thread gets some. */
-int64_t attention_together(const struct attention_core *, int threads);
 /* s = tanh(s / cap) * cap. */
 void attention_cap(float *s, int64_t n, float cap);
+/* ---- head_rows.c ---- */
+/* The most heads sharing one head of keys that are computed together, such that every thread gets some. */
+int64_t attention_together(const struct attention_core *, int threads);
 /* Rows [from, from + n) of a head as f32 [n, size]: in place, or widened into scratch; *step: row stride. */
 const float *attention_widened(const struct head_rows *, int64_t batch, int64_t head, int64_t from, int64_t n, int64_t size, float *room,
                                int64_t *step);

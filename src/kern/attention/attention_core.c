@@ -182,23 +182,6 @@ int64_t attention_probabilities(struct kcall *call, const struct attention_core 
     return k.keys;
 }
 
-const float *attention_widened(const struct head_rows *h, int64_t b, int64_t head, int64_t from, int64_t n, int64_t size, float *room,
-                               int64_t *step)
-{
-    const void *rows = head_rows_at(h, b, head, from);
-    *step = h->dtype == DT_F32 ? h->row : size;
-    if (h->dtype == DT_F32)
-        return rows;
-    if (h->dtype == DT_I8)
-        coded_rows_read(rows, h->row, n, size, room);
-    else if (h->row == size)
-        convert_to_f32(h->dtype, rows, n * size, room);
-    else
-        for (int64_t i = 0; i < n; i++)
-            convert_to_f32(h->dtype, head_rows_at(h, b, head, from + i), size, room + i * size);
-    return room;
-}
-
 /* ---- all scores: a block of one head ----------------------------------------------------------------------------------------------- */
 
 static void attend_range(void *data, int thread, int64_t lo, int64_t hi)
@@ -332,14 +315,6 @@ static void group_range(void *data, int thread, int64_t lo, int64_t hi)
             store_results(a, &one);
         }
     }
-}
-
-int64_t attention_together(const struct attention_core *a, int threads)
-{
-    int64_t group = a->q_heads / a->kv_heads, parts = 1;
-    while (parts < group && (group % parts || a->batch * a->kv_heads * parts < threads))
-        parts++;
-    return group / parts;
 }
 
 /* ---- both -------------------------------------------------------------------------------------------------------------------------- */

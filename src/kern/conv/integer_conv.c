@@ -50,19 +50,6 @@ static struct integer_conv conv_of(struct kcall *call)
     return v;
 }
 
-static float float_of(const struct tensor *t, float otherwise)
-{
-    return t ? *(const float *)t->data : otherwise;
-}
-
-/* n numbers from number `from` on, from one per channel or one for all. */
-static void floats_of(const struct tensor *t, int64_t from, int64_t n, float otherwise, float *to)
-{
-    bool many = t && tensor_elements(t) > 1;
-    for (int64_t j = 0; j < n; j++)
-        to[j] = many ? ((const float *)t->data)[from + j] : float_of(t, otherwise);
-}
-
 /* Bounds are applied in the pass that makes results. */
 static void take_bounds(struct integer_results *r, const char *activation)
 {
@@ -80,7 +67,7 @@ static void take_codes(struct integer_results *r, const struct kcall *call, cons
 {
     r->is_signed = call->out[0].dtype == DT_I8;
     r->codes = call->out[0].data;
-    r->per_scale = 1 / float_of(scale, 1);
+    r->per_scale = 1 / integer_float(scale, 1);
     r->zero = (int32_t)byte_of(kcall_in(call, IN_IntegerConv_Y_zero));
     r->least = (float)((r->is_signed ? -128 : 0) - r->zero);
     r->most = r->least + 255;
@@ -139,32 +126,6 @@ static struct integer_results results_of(struct kcall *call, float *per_unit)
     else if (scale)
         *per_unit = take_unit(&r);
     return r;
-}
-
-void integer_conv_columns(const struct integer_conv *v, int64_t from, int64_t n, const int32_t *sums, const int32_t *zero,
-                          struct integer_columns *to)
-{
-    float scale = float_of(kcall_in(v->call, IN_IntegerConv_X_scale), 1);
-    memset(to, 0, sizeof *to);
-    to->from = from;
-    to->n = n;
-    to->zeros = zero != NULL;
-    floats_of(kcall_in(v->call, IN_IntegerConv_factor), from, n, 1, to->factor);
-    floats_of(kcall_in(v->call, IN_IntegerConv_B), from, n, -0.0f, to->bias); /* the neutral addend */
-    for (int64_t j = 0; j < n; j++) {
-        to->start[j] = -(int32_t)v->x_zero * sums[j];
-        to->zero[j] = zero ? zero[j] : 0;
-        to->factor[j] *= scale * v->per_unit;
-        to->bias[j] *= v->per_unit;
-    }
-}
-
-void integer_conv_start(const struct integer_conv *v, int64_t place, int64_t *at)
-{
-    for (int d = 2; d >= 0; d--) {
-        at[d] = place % v->result[d] * v->stride[d] - v->before[d];
-        place /= v->result[d];
-    }
 }
 
 /* ---- blocks of places ---------------------------------------------------------------------------------------------------------------- */

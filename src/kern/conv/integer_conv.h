@@ -13,6 +13,9 @@ struct integer_conv {
     uint8_t flip, x_zero; /* flip: x is XORed with it; x_zero is flipped already */
     float per_unit;       /* factor of `factor` and bias */
 };
+/* ---- integer_columns.c ---- */
+/* A number, or otherwise without a tensor. */
+float integer_float(const struct tensor *, float otherwise);
 /* The data of n channels from `from` on; sums, zero: see struct bytes. */
 void integer_conv_columns(const struct integer_conv *, int64_t from, int64_t n, const int32_t *sums, const int32_t *zero,
                           struct integer_columns *to);

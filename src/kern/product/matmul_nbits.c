@@ -16,7 +16,6 @@
 
 #include <string.h>
 
-enum { MOST_SHORT = 256 };                                      /* elements of a weight that is decoded in each product */
 enum { LANES = X86 ? 8 : 4, PANEL = 1 << 17, MOST_WIDTH = 64 }; /* LANES: of AVX2, NEON; a panel: elements that stay in the L2 cache */
 
 struct nbits_panels {
@@ -286,14 +285,9 @@ static void turned_product(struct kcall *call, const struct nbits_panels *w, int
 
 /* ---- a short weight ---- */
 
-bool matmul_nbits_is_short(const struct nbits_weight *w, int64_t k)
-{
-    return w->blocks->dim[0] * k <= MOST_SHORT;
-}
-
 static void short_product(struct kcall *call, const struct nbits_panels *w, int64_t m, const float *a, float *c)
 {
-    float panel[MOST_SHORT];
+    float panel[NBITS_SHORT];
     plain_unpack(&w->panels, 0, w->panels.n, panel);
     dnnl_product(call->env, false, true, m, w->panels.n, w->k, 1, a, w->k, panel, w->k, 0, c, w->panels.n);
 }
@@ -370,7 +364,7 @@ void matmul_nbits_product(struct kcall *call, const struct nbits_weight *from, i
         return;
     }
     check_group_indices(call, &w);
-    if (matmul_nbits_is_short(from, k))
+    if (nbits_is_short(from, k))
         short_product(call, &w, m, a, c);
     else
         packed_gemm(call, &w.panels, m, ordered(call, &w, m, a), c);
@@ -386,17 +380,11 @@ static void nbits_add_bias(struct kcall *call, int64_t m, int64_t n, float *y)
         y[i] += bias[i % n];
 }
 
-struct nbits_weight matmul_nbits_weight(const struct kcall *call)
-{
-    return (struct nbits_weight){&call->in[IN_MatMulNBits_B], &call->in[IN_MatMulNBits_scales], kcall_in(call, IN_MatMulNBits_zero_points),
-                                 kcall_in(call, IN_MatMulNBits_g_idx), attr_int(call->node, "bits")};
-}
-
 void kern_MatMulNBits(struct kcall *call)
 {
     const struct tensor *a = &call->in[IN_MatMulNBits_A];
     struct tensor *y = &call->out[0];
-    struct nbits_weight w = matmul_nbits_weight(call);
+    struct nbits_weight w = nbits_weight_of(call);
     int64_t n = w.blocks->dim[0], k = a->dim[a->rank - 1], m = tensor_dims_product(a->dim, 0, a->rank - 1);
     if (attr_int(call->node, "weight_prepacked"))
         fail("%s: its weight is packed for one machine, expected weight_prepacked = 0", kcall_where(call));
@@ -416,7 +404,7 @@ void kern_MatMulNBitsGrad(struct kcall *call)
 {
     const struct tensor *dy = &call->in[IN_MatMulNBits_A];
     struct tensor *dx = &call->out[0];
-    struct nbits_weight from = matmul_nbits_weight(call);
+    struct nbits_weight from = nbits_weight_of(call);
     int64_t m = tensor_dims_product(dy->dim, 0, dy->rank - 1), k = dx->dim[dx->rank - 1];
     struct nbits_panels w = nbits_new(&from, k);
     if (m * k == 0)

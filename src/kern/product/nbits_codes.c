@@ -1,5 +1,6 @@
 /* nbits_codes: MatMulNBits with a constant weight, packed into tiles (codes/codes.c). Its accuracy_level is the least accuracy of a
  * product: 4 allows activations of 8 bits, 2 and 3 of 16 bits; with three digits a product is as accurate as in float32. */
+#include "ir/operands.h"
 #include "kern/codes/codes.h"
 #include "kern/core/core.h"
 #include "kern/product/product.h"
@@ -83,7 +84,7 @@ bool nbits_codes_allowed(const struct kcall *call)
 /* Blocks in order, with zero points that are codes. A short weight is multiplied in float32: rounding the activations would take longer. */
 static bool fits_codes(const struct kcall *call, const struct nbits_weight *w, int64_t k)
 {
-    return nbits_codes_allowed(call) && !w->groups && (!w->zeros || w->zeros->dtype == DT_U8) && !matmul_nbits_is_short(w, k);
+    return nbits_codes_allowed(call) && !w->groups && (!w->zeros || w->zeros->dtype == DT_U8) && !nbits_is_short(w, k);
 }
 
 static void make_codes(struct kcall *call, const struct nbits_weight *w, int64_t k)
@@ -115,7 +116,7 @@ const struct codes *nbits_codes(struct kcall *call, const struct nbits_weight *w
 bool nbits_packs(const struct kcall *call, struct packed_key *key)
 {
     const struct node *n = call->node;
-    struct nbits_weight w = matmul_nbits_weight(call);
+    struct nbits_weight w = nbits_weight_of(call);
     if (!fits_codes(call, &w, attr_int(n, "K")) || attr_int(n, "weight_prepacked"))
         return false;
     key->weight = n->in[1]->constant;
@@ -129,7 +130,18 @@ bool nbits_packs(const struct kcall *call, struct packed_key *key)
 
 bool nbits_pack(struct kcall *call, const struct packed_key *key)
 {
-    struct nbits_weight w = matmul_nbits_weight(call);
+    struct nbits_weight w = nbits_weight_of(call);
     make_codes(call, &w, key->k);
     return true;
+}
+
+bool nbits_is_short(const struct nbits_weight *w, int64_t k)
+{
+    return w->blocks->dim[0] * k <= NBITS_SHORT;
+}
+
+struct nbits_weight nbits_weight_of(const struct kcall *call)
+{
+    return (struct nbits_weight){&call->in[IN_MatMulNBits_B], &call->in[IN_MatMulNBits_scales], kcall_in(call, IN_MatMulNBits_zero_points),
+                                 kcall_in(call, IN_MatMulNBits_g_idx), attr_int(call->node, "bits")};
 }

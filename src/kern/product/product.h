@@ -13,10 +13,11 @@ struct nbits_weight {
 };
 /* c[m, n] = a[m, k] w^T. Uses ROOM_B and the rooms of packed_gemm. */
 void matmul_nbits_product(struct kcall *, const struct nbits_weight *, int64_t m, int64_t k, const float *a, float *c);
-struct nbits_weight matmul_nbits_weight(const struct kcall *);
-bool matmul_nbits_is_short(const struct nbits_weight *, int64_t k); /* it is decoded in each product, and never packed */
 
 /* ---- nbits_codes.c: the weight of a MatMulNBits as tiles ---- */
+struct nbits_weight nbits_weight_of(const struct kcall *);
+enum { NBITS_SHORT = 256 };                                  /* elements of a short weight, at most */
+bool nbits_is_short(const struct nbits_weight *, int64_t k); /* it is decoded in each product, and never packed */
 /* NULL: the tiles cannot hold it, or it is not constant. Packed in the first call, kept in call->cache. */
 const struct codes *nbits_codes(struct kcall *, const struct nbits_weight *, int64_t k);
 /* Digits of an activation for the node. */

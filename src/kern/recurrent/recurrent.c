@@ -24,11 +24,6 @@ struct packed {
 
 /* ---- operands ---------------------------------------------------------------------------------------------------------------- */
 
-static int64_t columns_of(const struct recurrence *r)
-{
-    return r->cell->gates * r->own;
-}
-
 static const struct tensor *operand(const struct recurrence *r, int i)
 {
     return i <= IN_LSTM_initial_h || r->cell->remembers ? kcall_in(r->call, i) : NULL;
@@ -89,7 +84,7 @@ static int64_t floats_room(const struct recurrence *r, int i)
 static void read_bias(struct recurrence *r, float **room)
 {
     const struct tensor *t = operand(r, IN_LSTM_B);
-    int64_t n = columns_of(r), added = r->resets_last ? n - r->own : n;
+    int64_t n = recurrence_columns(r), added = r->resets_last ? n - r->own : n;
     float *bias = *room, *reset = bias + r->directions * n;
     *room = reset + r->directions * r->own;
     const float *from = t ? floats(t, room) : NULL;
@@ -118,7 +113,7 @@ static float at_column(const struct tensor *t, int64_t columns, int64_t d, int64
 
 static float *scales_of(const struct recurrence *r, int i, float **room)
 {
-    int64_t n = columns_of(r);
+    int64_t n = recurrence_columns(r);
     float *to = *room;
     *room += r->directions * n;
     for (int64_t d = 0; d < r->directions; d++)
@@ -133,7 +128,7 @@ static float *scales_of(const struct recurrence *r, int i, float **room)
 static struct tiles pack_columns(const struct recurrence *r, int i, int64_t d, int64_t from, int64_t n, int64_t k, float *room, float *to)
 {
     const struct tensor *w = &r->call->in[i];
-    int64_t columns = columns_of(r), each = columns * k;
+    int64_t columns = recurrence_columns(r), each = columns * k;
     if (!r->quantized && w->dtype == DT_F32)
         return tiles_pack(to, n, k, (const float *)w->data + d * each + from * k, 1, k);
     if (!r->quantized) {
@@ -164,7 +159,7 @@ static bool is_constant(const struct kcall *call, int i)
 
 static float *copy_room(const struct recurrence *r, int64_t k)
 {
-    return kenv_room(r->call->env, ROOM_A, kcall_bytes(r->call, columns_of(r) * (k + 1), sizeof(float)));
+    return kenv_room(r->call->env, ROOM_A, kcall_bytes(r->call, recurrence_columns(r) * (k + 1), sizeof(float)));
 }
 
 /* R by direction and part, kept if it is a weight. */
@@ -191,7 +186,7 @@ static void pack_recurrent(struct recurrence *r, struct packed *kept)
 /* W by direction. */
 static void pack_inputs(const struct recurrence *r, struct packed *kept, struct tiles *w)
 {
-    int64_t n = columns_of(r), numbers = tile_numbers(r, n, r->inputs);
+    int64_t n = recurrence_columns(r), numbers = tile_numbers(r, n, r->inputs);
     if (kept && kept->w[0].at) {
         memcpy(w, kept->w, sizeof kept->w);
         return;
@@ -208,7 +203,7 @@ static void pack_inputs(const struct recurrence *r, struct packed *kept, struct 
 static bool pack_integers(struct recurrence *r, struct packed *kept)
 {
     struct kcall *call = r->call;
-    int64_t n = columns_of(r);
+    int64_t n = recurrence_columns(r);
     if (!r->quantized || !kept || n == 0 || r->hidden > INTEGERS_MOST || r->inputs > INTEGERS_MOST)
         return false;
     for (int64_t d = 0; d < r->directions && !kept->ready; d++) {
@@ -237,7 +232,7 @@ enum { INPUT_ROWS = 32 };
 static void project_integers(const struct projection *p, int64_t from, int64_t m)
 {
     const struct recurrence *r = p->r;
-    int64_t n = columns_of(r);
+    int64_t n = recurrence_columns(r);
     float *c[INPUT_ROWS];
     for (int64_t d = 0; d < r->directions; d++) {
         for (int64_t i = 0; i < m; i++) {
@@ -253,7 +248,7 @@ static void project_range(void *data, int64_t lo, int64_t hi)
 {
     const struct projection *p = data;
     const struct recurrence *r = p->r;
-    int64_t n = columns_of(r), rows = r->steps * r->batch, width = r->directions * n;
+    int64_t n = recurrence_columns(r), rows = r->steps * r->batch, width = r->directions * n;
     const float *a[INPUT_ROWS];
     float *c[INPUT_ROWS];
     for (int64_t block = lo; block < hi; block++) {
@@ -297,7 +292,7 @@ static void round_inputs(const struct recurrence *r, struct projection *p)
 
 static void project(struct recurrence *r, struct packed *kept, const float *w_scale, const float *x)
 {
-    int64_t rows = r->steps * r->batch, n = r->directions * columns_of(r);
+    int64_t rows = r->steps * r->batch, n = r->directions * recurrence_columns(r);
     const struct tensor *w = &r->call->in[IN_LSTM_W];
     float *y = kenv_room(r->call->env, ROOM_C, kcall_bytes(r->call, rows * n, sizeof *y));
     struct tiles tiles[MOST_DIRECTIONS];
@@ -320,50 +315,7 @@ static void project(struct recurrence *r, struct packed *kept, const float *w_sc
 int64_t recurrence_room(const struct recurrence *r, int64_t rows)
 {
     int64_t digits = r->codes[0] ? integers_row(r->codes[0]) / (int64_t)sizeof(float) : 0;
-    return rows * (r->own + r->hidden + columns_of(r) + r->hidden + digits + 8 * ROW_POINTER);
-}
-
-static void add_integers(const struct recurrence *r, int d, int64_t rows, const float *const *h, float *const *to, int8_t *digits)
-{
-    const struct codes *w = r->codes[d];
-    struct rounding rounding = rounding_of(rows, r->hidden, h);
-    for (int64_t i = 0; i < rows; i++)
-        rounding_digits(rounding, r->hidden, integers_row(w), h[i], digits + i * integers_row(w));
-    integers_product(w, rows, digits, (int)rounding.zero, rounding.scale, r->r_scale + d * columns_of(r), to);
-}
-
-void recurrence_add(const struct recurrence *r, int d, int part, int64_t rows, const float *const *h, float *const *to, float *room)
-{
-    const struct tiles *w = &r->r[d][part];
-    if (r->codes[d]) {
-        require(r->cell->parts == 1);
-        add_integers(r, d, rows, h, to, (int8_t *)room);
-        return;
-    }
-    if (!r->quantized) {
-        tiles_product(w, rows, h, to);
-        return;
-    }
-    const float **a = (const float **)(void *)room, *scale = r->r_scale + d * columns_of(r) + part * r->cell->split * r->own;
-    float **sum = (float **)(void *)(room + rows * ROW_POINTER), *each = room + 2 * rows * ROW_POINTER;
-    struct rounding rounding = rounding_of(rows, w->k, h);
-    memset(each, 0, (size_t)(rows * (w->k + w->n)) * sizeof *each);
-    for (int64_t i = 0; i < rows; i++, each += w->k + w->n) {
-        rounding_apply(rounding, w->k, h[i], each);
-        a[i] = each;
-        sum[i] = each + w->k;
-    }
-    tiles_product(w, rows, a, sum);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < w->n; j++)
-            to[i][j] += sum[i][j] * (rounding.scale * scale[j]);
-}
-
-void recurrence_gather(const struct recurrence *r, int64_t rows, const float *const *own, float *const *all)
-{
-    const struct units *units = r->call->units;
-    if (units && rows > 0)
-        units->gather(units, rows, own, all);
+    return rows * (r->own + r->hidden + recurrence_columns(r) + r->hidden + digits + 8 * ROW_POINTER);
 }
 
 /* Rows lo..hi of the batch in one direction, on one thread. */
@@ -429,7 +381,7 @@ static void take_step(const struct lane *l, int64_t step)
 {
     const struct recurrence *r = l->r;
     struct recurrent_rows now = {.n = 0, .h = l->now_h, .own = l->now_own, .c = l->now_c, .z = l->now_z};
-    int64_t width = columns_of(r);
+    int64_t width = recurrence_columns(r);
     for (int64_t i = 0; i < l->hi - l->lo; i++) {
         if (step >= l->length[i])
             continue;
@@ -485,7 +437,7 @@ struct lanes {
 
 static int64_t lane_numbers(const struct recurrence *r, int64_t rows)
 {
-    return rows * (r->hidden + 2 * r->own + columns_of(r) + 8 * ROW_POINTER) + recurrence_room(r, rows) + 16;
+    return rows * (r->hidden + 2 * r->own + recurrence_columns(r) + 8 * ROW_POINTER) + recurrence_room(r, rows) + 16;
 }
 
 static void lane_range(void *data, int64_t lo, int64_t hi)
@@ -521,8 +473,8 @@ static void run_lanes(struct recurrence *r)
     if (r->call->units)
         lane_range(&all, 0, r->directions);
     else
-        kenv_parallel_for(r->call->env, r->directions * pieces, r->steps * (r->batch / pieces + 1) * columns_of(r) * r->hidden / 8 + 1,
-                          lane_range, &all);
+        kenv_parallel_for(r->call->env, r->directions * pieces,
+                          r->steps * (r->batch / pieces + 1) * recurrence_columns(r) * r->hidden / 8 + 1, lane_range, &all);
 }
 
 /* ---- the ops ----------------------------------------------------------------------------------------------------------------- */
@@ -531,7 +483,7 @@ static void run_recurrence(struct recurrence *r)
 {
     static const int converted[] = {IN_LSTM_X, IN_LSTM_B, IN_LSTM_P};
     struct kcall *call = r->call;
-    int64_t n = columns_of(r), numbers = 0;
+    int64_t n = recurrence_columns(r), numbers = 0;
     struct packed *kept = NULL;
     for (size_t i = 0; i < sizeof converted / sizeof *converted; i++)
         numbers += floats_room(r, converted[i]);

@@ -73,12 +73,15 @@ struct recurrence {
     const float *r_scale;                       /* quantised: [d, g own] */
     const float *projected;                     /* [rows of X, d g own] */
 };
+/* ---- recurrence.c ---- */
+/* Columns of the gates of this rank's hidden units, in one direction. */
+int64_t recurrence_columns(const struct recurrence *);
 /* to += h R for the columns of one part; quantised: with hidden units rounded to 8 bits over all rows. */
 void recurrence_add(const struct recurrence *, int d, int part, int64_t rows, const float *const *h, float *const *to, float *room);
 /* All units of the rows, gathered from all ranks. */
 void recurrence_gather(const struct recurrence *, int64_t rows, const float *const *own, float *const *all);
 enum { ROW_POINTER = 2 }; /* floats that a pointer takes */
-/* Floats of scratch for this many rows. */
+/* recurrent.c: floats of scratch for this many rows. */
 int64_t recurrence_room(const struct recurrence *, int64_t rows);
 
 /* ---- rounding.c: numbers to 8 bits with one scale and zero point, as in DynamicQuantizeLinear -------------------------------------- */

@@ -1,8 +1,7 @@
-/* body: lowers the bodies of control flow like the enclosing graph, for the types of their operands. */
+/* body: a body of control flow as a canonical graph, for the types of its operands. */
 #include "lower/lower.h"
 #include "op/canon/canon.h"
 #include "op/control/control.h"
-#include "op/op.h"
 
 struct graph *lower_body(struct arena *a, struct graph *around, const struct node *n, int k)
 {
@@ -17,16 +16,4 @@ struct graph *lower_body(struct arena *a, struct graph *around, const struct nod
     graph_name_nodes(g);
     graph_verify(g, "canonical body");
     return g;
-}
-
-void lower_bodies(struct graph *g, const struct lower_options *o)
-{
-    const struct lower_options inside = {.deterministic = o->deterministic, .fast = o->fast};
-    for (int i = 0; i < g->nodes.n; i++) {
-        struct node *n = g->nodes.at[i];
-        for (int k = 0; n->op && k < node_bodies(n); k++) {
-            node_body(n, k)->graph = lower_body(g->arena, g, n, k);
-            lower_graph(node_body(n, k)->graph, &inside);
-        }
-    }
 }

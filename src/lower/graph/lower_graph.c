@@ -3,6 +3,7 @@
  * graph is not canonical. */
 #include "lower/lower.h"
 #include "lower/pattern.h"
+#include "op/op.h"
 
 /* A fused chain of half-precision operations rounds once, at its end. Where it ends depends on the plan. */
 static bool has_halves(const struct graph *g)
@@ -54,6 +55,19 @@ static void fuse(struct graph *g, const struct lower_options *o, struct told *t)
     fuse_open_norms(g);
     channels_last(g, ranks_agree(g, o));
     fuse_convs(g);
+}
+
+/* The bodies of control flow are lowered like the enclosing graph. */
+static void lower_bodies(struct graph *g, const struct lower_options *o)
+{
+    const struct lower_options inside = {.deterministic = o->deterministic, .fast = o->fast};
+    for (int i = 0; i < g->nodes.n; i++) {
+        struct node *n = g->nodes.at[i];
+        for (int k = 0; n->op && k < node_bodies(n); k++) {
+            node_body(n, k)->graph = lower_body(g->arena, g, n, k);
+            lower_graph(node_body(n, k)->graph, &inside);
+        }
+    }
 }
 
 void lower_graph(struct graph *g, const struct lower_options *o)

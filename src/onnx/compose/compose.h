@@ -72,7 +72,7 @@ bool compose_known_rank(struct composer *);
 bool compose_heads(struct composer *);
 void compose_mean(struct composer *);
 void compose_quantized_concat(struct composer *);
-/* sequence.c: what a value that is a sequence or an optional holds. */
+/* sequence_ends.c: what a value that is a sequence or an optional holds. */
 struct sequence {
     enum { SEQUENCE_LIST, SEQUENCE_STACK, SEQUENCE_PARTS, SEQUENCE_ABSENT } kind;
     size_t n;            /* LIST: length */
@@ -82,7 +82,7 @@ struct sequence {
 void compose_sequence_note(struct import *, const struct value *, struct sequence);
 /* NULL: not a known sequence of the graph being imported. */
 const struct sequence *compose_sequence_find(const struct import *, const struct value *);
-/* sequence_ends.c: sequences that enter the main graph, and, once all its nodes are read, those that leave it. */
+/* Sequences that enter the main graph, and, once all its nodes are read, those that leave it. */
 bool sequence_is_type(const Onnx__TypeProto *);
 void sequence_enter(struct import *, struct name_scope *, const Onnx__ValueInfoProto *);
 void sequence_leave(struct import *);

@@ -10,29 +10,9 @@ enum { MOST_PARTS = 4096 };
 
 /* ---- what is known ---------------------------------------------------------------------------------------------------------------- */
 
-/* Names are unique only within their graph. */
-static char *value_key(const struct import *im, const struct value *v)
-{
-    return arena_printf(im->tmp, "%p", (const void *)v);
-}
-
 static struct value *operand(const struct composer *c, size_t i)
 {
     return compose_has(c->node, i) ? name_scope_find(c->scope, c->node->input[i]) : NULL;
-}
-
-static bool is_of(const struct graph *g, const struct value *v)
-{
-    return v->id < g->values.n && g->values.at[v->id] == v;
-}
-
-const struct sequence *compose_sequence_find(const struct import *im, const struct value *v)
-{
-    const struct sequence *s = v ? text_table_find(im->sequences, value_key(im, v)) : NULL;
-    for (size_t k = 0; s && s->kind != SEQUENCE_ABSENT && k < (s->kind == SEQUENCE_LIST ? s->n : 1); k++)
-        if (!is_of(im->graph, s->at[k]))
-            return NULL;
-    return s;
 }
 
 /* NULL: not a known sequence of this graph. */
@@ -45,13 +25,6 @@ static const struct sequence *list_of(struct composer *c, size_t i)
 {
     const struct sequence *s = sequence_of(c, i);
     return s && s->kind == SEQUENCE_LIST ? s : NULL;
-}
-
-void compose_sequence_note(struct import *im, const struct value *v, struct sequence made)
-{
-    struct sequence *s = NEW(im->tmp, struct sequence);
-    *s = made;
-    text_table_add(im->tmp, &im->sequences, value_key(im, v), s);
 }
 
 static void note(struct composer *c, size_t result, struct sequence made)

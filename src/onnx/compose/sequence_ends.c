@@ -208,3 +208,30 @@ void sequence_leave(struct import *im)
     if (!g->outputs.n && im->model->graph->n_output)
         fail("%s: the outputs of the graph are sequences without elements", im->path);
 }
+
+/* Names are unique only within their graph. */
+static char *value_key(const struct import *im, const struct value *v)
+{
+    return arena_printf(im->tmp, "%p", (const void *)v);
+}
+
+static bool is_of(const struct graph *g, const struct value *v)
+{
+    return v->id < g->values.n && g->values.at[v->id] == v;
+}
+
+const struct sequence *compose_sequence_find(const struct import *im, const struct value *v)
+{
+    const struct sequence *s = v ? text_table_find(im->sequences, value_key(im, v)) : NULL;
+    for (size_t k = 0; s && s->kind != SEQUENCE_ABSENT && k < (s->kind == SEQUENCE_LIST ? s->n : 1); k++)
+        if (!is_of(im->graph, s->at[k]))
+            return NULL;
+    return s;
+}
+
+void compose_sequence_note(struct import *im, const struct value *v, struct sequence made)
+{
+    struct sequence *s = NEW(im->tmp, struct sequence);
+    *s = made;
+    text_table_add(im->tmp, &im->sequences, value_key(im, v), s);
+}

@@ -14,29 +14,6 @@
 
 /* ---- operands and results of bodies ---------------------------------------------------------------------------------------- */
 
-/* Operands before the captures; a text form may have any number. */
-static void check_control_operands(const struct graph *g, const struct node *node, int least)
-{
-    int n = node_captured(node, 0);
-    if (n < least || (op_is_onnx(node, "If") && n > 1))
-        fail("%s: has %d operands in addition to the ones that its bodies capture, expected %d", node_where(g, node), n, least);
-}
-
-static void check_body_inputs(const struct graph *g, const struct node *node, int body, int expected)
-{
-    const struct graph *b = node_body(node, body)->graph;
-    int n = b->inputs.n - b->captures;
-    if (n != expected)
-        fail("%s: its %s has %d inputs, expected %d", node_where(g, node), node_body(node, body)->name, n, expected);
-}
-
-static void check_body_outputs(const struct graph *g, const struct node *node, int body, int least)
-{
-    const struct graph *b = node_body(node, body)->graph;
-    if (b->outputs.n < least)
-        fail("%s: its %s has %d outputs, expected %d", node_where(g, node), node_body(node, body)->name, b->outputs.n, least);
-}
-
 /* A controlling operand is one element: the number of iterations an integer, a condition a boolean. */
 static void check_steering(struct graph *g, const struct node *node, int i, enum dtype dtype)
 {
@@ -99,9 +76,9 @@ static void if_result(struct graph *g, struct node *node, int i, const struct su
 
 static struct subgraph ready_branch(struct arena *arena, struct graph *g, const struct node *node, int body)
 {
-    check_control_operands(g, node, 1);
-    check_body_inputs(g, node, body, 0);
-    check_body_outputs(g, node, body, node->nout);
+    control_check_operands(g, node, 1);
+    control_check_inputs(g, node, body, 0);
+    control_check_outputs(g, node, body, node->nout);
     struct subgraph r = subgraph_new(arena, g, node, body);
     op_infer_fixpoint(r.graph);
     return r;
@@ -117,31 +94,6 @@ void infer_if(struct graph *g, struct node *node)
         if (node->out[i])
             if_result(g, node, i, branch);
     arena_free(tmp);
-}
-
-static bool known_condition(struct graph *g, struct value *v, int64_t *out)
-{
-    double number;
-    const struct dims_value *dims = op_entries(g, v);
-    if (dims)
-        return dims->n == 1 && dim_is_int(dims->at[0], out);
-    *out = op_constant_number(v, &number) && number != 0;
-    return v && v->constant && constant_present(v->constant) && constant_elements(v->constant) == 1;
-}
-
-bool control_take_branch(struct graph *g, struct node *node, struct nodes *out)
-{
-    if (!op_is_onnx(node, "If"))
-        return false;
-    int64_t k;
-    if (!known_condition(g, node->in[0], &k))
-        return false;
-    int branch = k ? 0 : 1;
-    check_control_operands(g, node, 1);
-    check_body_inputs(g, node, branch, 0);
-    check_body_outputs(g, node, branch, node->nout);
-    graph_unfold(g, node, branch, out);
-    return true;
 }
 
 /* ---- values carried between iterations ------------------------------------------------------------------------------------------- */
@@ -240,9 +192,9 @@ static void enter_loop(struct subgraph *r)
 static struct carried loop_carried(struct arena *arena, const struct graph *g, const struct node *node)
 {
     struct carried c = {.n = node_captured(node, 0) - 2, .first = 2, .in = 2, .out = 1};
-    check_control_operands(g, node, 2);
-    check_body_inputs(g, node, 0, c.n + 2);
-    check_body_outputs(g, node, 0, 1 + (c.n > node->nout ? c.n : node->nout));
+    control_check_operands(g, node, 2);
+    control_check_inputs(g, node, 0, c.n + 2);
+    control_check_outputs(g, node, 0, 1 + (c.n > node->nout ? c.n : node->nout));
     c.open = NEWN(arena, bool, c.n *MAX_RANK);
     return c;
 }
@@ -324,8 +276,8 @@ bool control_scan_backwards(const struct graph *g, const struct node *node, cons
 static struct carried scan_carried(struct arena *arena, const struct graph *g, const struct node *node)
 {
     struct carried c = {.n = node_captured(node, 0) - control_scan_inputs(g, node)};
-    check_body_inputs(g, node, 0, node_captured(node, 0));
-    check_body_outputs(g, node, 0, c.n > node->nout ? c.n : node->nout);
+    control_check_inputs(g, node, 0, node_captured(node, 0));
+    control_check_outputs(g, node, 0, c.n > node->nout ? c.n : node->nout);
     c.open = NEWN(arena, bool, c.n *MAX_RANK);
     return c;
 }

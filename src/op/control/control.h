@@ -41,6 +41,12 @@ const struct dim *control_size_guess(struct graph *, const struct node *, int re
 int control_scan_inputs(const struct graph *, const struct node *);
 int control_scan_axis(const struct graph *, const struct node *, const char *attr, int i, int rank);
 bool control_scan_backwards(const struct graph *, const struct node *, const char *attr, int i);
+/* ---- branch.c ---- */
+/* Fail if the node has too few operands before the captures (a text form may have any number), or its body other inputs or too few outputs.
+ */
+void control_check_operands(const struct graph *, const struct node *, int least);
+void control_check_inputs(const struct graph *, const struct node *, int body, int expected);
+void control_check_outputs(const struct graph *, const struct node *, int body, int least);
 /* For an If with a known condition: appends the nodes of its branch to *out; they make its results. False: another node, or an unknown
  * condition. */
 bool control_take_branch(struct graph *, struct node *, struct nodes *out);

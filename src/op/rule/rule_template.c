@@ -1,5 +1,5 @@
 /* rule_template: rules whose text depends on a node: writes the text for this node, and rule_parse parses it. */
-#include "op/rule/rule_case.h"
+#include "op/rule/rule_condition.h"
 
 #include <ctype.h>
 #include <string.h>

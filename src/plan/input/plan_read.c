@@ -207,3 +207,17 @@ const struct emitted *plan_read_emitted(struct arena *a, struct plan_file *file,
     e->from = read_from(&r);
     return e;
 }
+
+struct plan_file *plan_file_read(struct arena *a, const char *path)
+{
+    path = path_is_folder(path) ? path_join(a, path, "plan.json") : path;
+    struct plan_file *file = NEW(a, struct plan_file);
+    json_t *root = json_read(path);
+    file->path = path;
+    if (json_object_get(root, "version"))
+        file->emitted = plan_read_emitted(a, file, root);
+    else
+        plan_parse_user(a, file, path, root);
+    json_decref(root);
+    return file;
+}

@@ -5,14 +5,6 @@
 #include "plan/cost/cost.h"
 #include "plan/stages/stages.h"
 
-void stage_map_join(struct stage_map *m, int position, int other)
-{
-    int first = position < other ? position : other, last = position < other ? other : position;
-    require(first >= 0 && last < m->g->nodes.n);
-    for (int i = first + 1; i <= last; i++)
-        m->cut[i] = false;
-}
-
 static bool reads(const struct node *n, const struct value *v)
 {
     for (int k = 0; k < n->nin; k++)

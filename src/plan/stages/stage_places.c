@@ -146,3 +146,11 @@ void stage_places_keep_weights(struct stage_map *m, struct arena *a)
             stage_map_join(m, at, at - near >= 0 && reads[at - near] ? at - near : at + near);
     }
 }
+
+void stage_map_join(struct stage_map *m, int position, int other)
+{
+    int first = position < other ? position : other, last = position < other ? other : position;
+    require(first >= 0 && last < m->g->nodes.n);
+    for (int i = first + 1; i <= last; i++)
+        m->cut[i] = false;
+}

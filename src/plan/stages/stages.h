@@ -21,14 +21,14 @@ struct stage_map {
     const int *least, *most; /* by stage: the first and last position where it may begin; NULL: anywhere */
 };
 struct stage_map stage_map_of(struct arena *, const struct graph *);
-/* Lets no stage begin between these two positions, in either order. */
-void stage_map_join(struct stage_map *, int position, int other);
 /* Keeps nodes of the forward pass that run as one kernel in one stage. */
 struct space;
 void stage_map_join_kernels(struct stage_map *, const struct space *);
 
 /* stage_places.c: sets copied, place, position, and where the forward pass lets stages begin. */
 void stage_places_find(struct stage_map *, struct arena *);
+/* Lets no stage begin between these two positions, in either order. */
+void stage_map_join(struct stage_map *, int position, int other);
 /* By node: whether the loss depends on it. Without a loss all nodes belong to the forward pass. */
 const bool *stage_places_forward(struct arena *, const struct graph *);
 /* Lets no stage begin between a weight's gradient and the nearest node that reads the weight. */

@@ -88,18 +88,6 @@ static void allreduce_short(struct comm *c, const void *x, void *y, int64_t n, i
     comm_reduce_scatter(c, y, n, dtype, op);
 }
 
-int64_t comm_share_start(int64_t n, int size, int r)
-{
-    int64_t q = n / size, m = n % size;
-    return q * r + (r < m ? r : m);
-}
-
-struct block comm_share(const struct comm *c, const void *at, int64_t n, int64_t size, int r)
-{
-    int64_t lo = comm_share_start(n, c->size, r);
-    return (struct block){(char *)(uintptr_t)at + lo * size, (comm_share_start(n, c->size, r + 1) - lo) * size};
-}
-
 void comm_gather_shares(struct comm *c, void *at, int64_t n, int64_t size)
 {
     for (int r = 0; r < c->size; r++) {

@@ -160,6 +160,20 @@ struct copier {
 /* to: aligned to 16 bytes. */
 void copier_copy(struct copier *, void *to, const void *from, size_t bytes);
 
+/* ---- even shares ---------------------------------------------------------------------------------------------------------------- */
+/* Of n elements split evenly over `size` ranks: the number before rank r's. */
+static inline int64_t comm_share_start(int64_t n, int size, int r)
+{
+    int64_t q = n / size, m = n % size;
+    return q * r + (r < m ? r : m);
+}
+/* Rank r's share of n elements of elem_bytes each, starting at `at`. */
+static inline struct block comm_share(const struct comm *c, const void *at, int64_t n, int64_t elem_bytes, int r)
+{
+    int64_t lo = comm_share_start(n, c->size, r);
+    return (struct block){(char *)(uintptr_t)at + lo * elem_bytes, (comm_share_start(n, c->size, r + 1) - lo) * elem_bytes};
+}
+
 /* ---- collectives.c ------------------------------------------------------------------------------------------------------------ */
 /* Sets the collectives of *c, which use its exchange, and allocates its scratch. For makers of communicators. */
 void comm_setup(struct comm *, struct arena *);
@@ -167,10 +181,6 @@ void comm_release(struct comm *);
 /* The collectives of one machine. */
 void comm_allreduce(struct comm *, const void *x, void *y, int64_t n, enum dtype, enum redop);
 void comm_reduce_scatter(struct comm *, void *out, int64_t n, enum dtype, enum redop);
-/* Of n elements split evenly over `size` ranks: the number before rank r's. */
-int64_t comm_share_start(int64_t n, int size, int r);
-/* Rank r's share of n elements of elem_bytes each, starting at `at`. */
-struct block comm_share(const struct comm *, const void *at, int64_t n, int64_t elem_bytes, int r);
 /* Every rank has its own share in place; afterwards every rank has all shares. */
 void comm_gather_shares(struct comm *, void *at, int64_t n, int64_t elem_bytes);
 /* Gathers one block of `bytes` bytes per rank, in rank order. name: for messages, like comm->name. */

@@ -8,7 +8,6 @@
 #include "run/comm/comm.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +17,8 @@
 #ifdef HAVE_MPI
 #include "run/comm/comm_mpi.h"
 
-enum { TAGS = 32768, TURN = 300, LAST_IN_TURN = 8 }; /* TURN: ms for an abort to reach the next rank */
-enum { ABORT_WITHIN = 150000 };                      /* us */
-
-void comm_mpi_check(int code, const char *call)
-{
-    if (code == MPI_SUCCESS)
-        return;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int n = 0;
-    MPI_Error_string(code, text, &n);
-    fail_job("%s failed: %s", call, text);
-}
+enum { TURN = 300, LAST_IN_TURN = 8 }; /* TURN: ms for an abort to reach the next rank */
+enum { ABORT_WITHIN = 150000 };        /* us */
 
 static volatile sig_atomic_t abort_status;
 
@@ -98,34 +87,12 @@ static void hear_alarm(void *world)
 
 /* ---- waiting ---- */
 
-/* Two threads of a rank may send messages (behind.c): only one at a time calls MPI. */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-bool comm_mpi_takes_turns; /* MPI allows that */
-
-void comm_mpi_begin_wait(struct world *w, const char *in, bool step)
-{
-    struct watch_wait *wait = &w->whole->wait;
-    if (w->comm.behind)
-        return;
-    wait->number++;
-    wait->in = in;
-    wait->step = step;
-    wait->limit = w->whole->comm.timeout;
-}
-
-static void look_around(void *world)
-{
-    const struct world *w = world;
-    if (w->whole->watch && !w->comm.behind)
-        watch_look(w->whole->watch, &w->whole->wait);
-}
-
 static void mpi_look(struct comm *c, const char *in)
 {
     struct world *w = c->state;
     if (in)
         comm_mpi_begin_wait(w->whole, in, false);
-    look_around(w->whole);
+    comm_mpi_look_around(w->whole);
 }
 
 static bool mpi_silent(const struct comm *c, char *sentence, size_t room)
@@ -141,45 +108,6 @@ static void mpi_insist(struct comm *c)
         watch_insist(w->whole->watch);
 }
 
-int comm_mpi_test(int n, MPI_Request *requests, int *done, MPI_Status *statuses)
-{
-    pthread_mutex_lock(&turn);
-    int code = MPI_Testall(n, requests, done, statuses);
-    pthread_mutex_unlock(&turn);
-    return code;
-}
-
-/* Sleeps grow with the time waited, by a quarter: waking up takes the core from a computing rank. The longest sleep is shorter than the
- * kernel's buffers last. */
-long comm_mpi_nap(long ns)
-{
-    enum { LONGEST = 200000, PART = 4 };
-    (void)nanosleep(&(struct timespec){0, ns}, NULL);
-    return ns + ns / PART < LONGEST ? ns + ns / PART : LONGEST;
-}
-
-/* Completes requests, and looks for stopped or failed ranks. Yields the core: a message takes longer than a yield. */
-int comm_mpi_wait(struct world *w, int n, MPI_Request *requests, MPI_Status *statuses)
-{
-    enum { POLLS = 1000, OFFER = 16 }; /* polls between two looks at the clock; and between two yields */
-    int done = 0, code = MPI_SUCCESS;
-    long nap = 20000;
-    for (int poll = 0; !done && code == MPI_SUCCESS; poll++) {
-        code = comm_mpi_test(n, requests, &done, statuses);
-        if (!done && atomic_load_explicit(&w->comm.naps, memory_order_relaxed)) {
-            nap = comm_mpi_nap(nap);
-            continue;
-        }
-        if (poll % OFFER == OFFER - 1)
-            (void)sched_yield();
-        if (poll % POLLS == POLLS - 1) {
-            look_around(w);
-            scope_look();
-        }
-    }
-    return code;
-}
-
 static void mpi_barrier(struct comm *c)
 {
     struct world *w = c->state;
@@ -190,56 +118,8 @@ static void mpi_barrier(struct comm *c)
         shared_barrier(w->shared);
         return;
     }
-    pthread_mutex_lock(&turn);
-    int code = MPI_Ibarrier(w->mpi, &request);
-    pthread_mutex_unlock(&turn);
-    comm_mpi_check(code, "MPI_Ibarrier");
+    comm_mpi_check(comm_mpi_begin_barrier(w, &request), "MPI_Ibarrier");
     comm_mpi_check(comm_mpi_wait(w, 1, &request, &status), "MPI_Ibarrier");
-}
-
-static int tag_of(const struct comm *c)
-{
-    return (int)(c->id % TAGS);
-}
-
-/* Short messages leave as soon as they are sent: MPI delays a long one until both ranks have called it, and a computing rank seldom
- * does. */
-static int64_t piece_bytes(int64_t bytes)
-{
-    enum { SHORT = 48 << 10, MOST_PIECES = 64, LONGEST = 1 << 30 };
-    int64_t piece = bytes / MOST_PIECES + 1;
-    return piece < SHORT ? SHORT : piece > LONGEST ? LONGEST : piece;
-}
-
-void comm_mpi_post(struct world *w, int r, struct block b, bool sends)
-{
-    const int64_t piece = piece_bytes(b.bytes);
-    for (int64_t at = 0; at < b.bytes; at += piece) {
-        int n = (int)(b.bytes - at < piece ? b.bytes - at : piece);
-        MPI_Request request;
-        pthread_mutex_lock(&turn);
-        int code = sends ? MPI_Isend((char *)b.at + at, n, MPI_BYTE, r, tag_of(&w->comm), w->mpi, &request)
-                         : MPI_Irecv((char *)b.at + at, n, MPI_BYTE, r, MPI_ANY_TAG, w->mpi, &request);
-        pthread_mutex_unlock(&turn);
-        comm_mpi_check(code, sends ? "MPI_Isend" : "MPI_Irecv");
-        VEC_PUSH(w->arena, &w->requests, request);
-        if (!sends)
-            VEC_PUSH(w->arena, &w->peers, r);
-    }
-    w->comm.bytes_sent += sends ? b.bytes : 0;
-}
-
-void comm_mpi_wait_all(struct world *w)
-{
-    while (w->statuses.n < w->requests.n)
-        VEC_PUSH(w->arena, &w->statuses, (MPI_Status){0});
-    if (comm_mpi_wait(w, w->requests.n, w->requests.at, w->statuses.at) != MPI_SUCCESS)
-        fail_job("collective %lld '%s' failed on rank %d: a message has another size than expected", (long long)w->comm.id,
-                 w->comm.name ? w->comm.name : "?", w->comm.rank);
-    for (int i = 0; i < w->peers.n; i++)
-        if (w->statuses.at[i].MPI_TAG != tag_of(&w->comm))
-            fail_job("ranks are out of step: rank %d is at collective %lld '%s', rank %d at collective %d", w->comm.rank,
-                     (long long)w->comm.id, w->comm.name ? w->comm.name : "?", w->peers.at[i], w->statuses.at[i].MPI_TAG);
 }
 
 static void exchange_messages(struct world *w, const struct block *send, const struct block *recv, const void **seen)
@@ -304,7 +184,7 @@ static void share_memory(struct world *w)
     w->segments = shared_segments_make(w->arena, &w->comm, shared_segment_bytes(size), &w->comm.unshared);
     if (!w->segments)
         return;
-    w->shared = shared_new(w->arena, w->segments, w->comm.rank, size, w->crowded, (struct barrier_look){look_around, w});
+    w->shared = shared_new(w->arena, w->segments, w->comm.rank, size, w->crowded, (struct barrier_look){comm_mpi_look_around, w});
     comm_mpi_check(MPI_Barrier(w->mpi), "MPI_Barrier");
 }
 

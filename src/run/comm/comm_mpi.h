@@ -26,7 +26,8 @@ struct world {
     struct alarm_text *alarm_text;
 };
 
-/* comm_mpi.c. Ends the job if an MPI call failed. */
+/* ---- comm_mpi_wait.c ---- */
+/* Ends the job if an MPI call failed. */
 void comm_mpi_check(int code, const char *call);
 /* Two threads of a rank may call MPI, one at a time. */
 extern bool comm_mpi_takes_turns;
@@ -36,6 +37,10 @@ int comm_mpi_test(int n, MPI_Request *, int *done, MPI_Status *);
 int comm_mpi_wait(struct world *, int n, MPI_Request *, MPI_Status *);
 /* in: the purpose of the wait that begins. step: it belongs to a graph. */
 void comm_mpi_begin_wait(struct world *, const char *in, bool step);
+/* Looks for stopped or failed ranks. */
+void comm_mpi_look_around(void *world);
+/* MPI_Ibarrier, under the lock. */
+int comm_mpi_begin_barrier(struct world *, MPI_Request *);
 /* Sleeps for this many nanoseconds; returns the length of the next sleep. */
 long comm_mpi_nap(long ns);
 /* Starts to send a block to rank r, or to receive one, and adds it to w->requests. The block may not change until comm_mpi_wait_all, or
@@ -43,7 +48,8 @@ long comm_mpi_nap(long ns);
 void comm_mpi_post(struct world *, int r, struct block, bool sends);
 void comm_mpi_wait_all(struct world *);
 
-/* comm_mpi_messages.c: a communicator's send_message and receive_message; ends the outbox once everything has arrived. */
+/* ---- comm_mpi_messages.c ---- */
+/* A communicator's send_message and receive_message; ends the outbox once everything has arrived. */
 void comm_mpi_send(struct comm *, int to, const void *at, int64_t bytes);
 void *comm_mpi_receive(struct comm *, int from, struct buffer *, int64_t *bytes);
 void comm_mpi_outbox_end(struct outbox *);

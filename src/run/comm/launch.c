@@ -39,3 +39,12 @@ bool launch_starts(int64_t ranks)
     bool root = geteuid() == 0, allowed = is_one("OMPI_ALLOW_RUN_AS_ROOT") && is_one("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");
     return (!root || allowed) && (ranks <= cores_online() || is_one("OMPI_MCA_rmaps_base_oversubscribe"));
 }
+
+const char *comm_mpi_kind(void)
+{
+#ifdef HAVE_MPI
+    return MPI_KIND;
+#else
+    return NULL;
+#endif
+}

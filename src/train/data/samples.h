@@ -11,7 +11,7 @@ struct samples {
     VEC(bool) silent; /* by token: whether it is no label */
     VEC(int64_t) end; /* by sample: its end */
 };
-/* text.c: each is loaded once: the tokenizer of --tokenizer, or in the folder. */
+/* texts.c: each is loaded once: the tokenizer of --tokenizer, or in the folder. */
 const struct tokenizer *text_tokenizer(struct texts *);
 /* path: the first file with messages. */
 const struct conversations *text_conversations(struct texts *, const char *path);

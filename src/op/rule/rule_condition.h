@@ -1,6 +1,6 @@
-/* rule_case: conditions in the texts of rules. */
-#ifndef TPC_OP_RULE_CASE_H
-#define TPC_OP_RULE_CASE_H
+/* rule_condition: conditions in the texts of rules. */
+#ifndef TPC_OP_RULE_CONDITION_H
+#define TPC_OP_RULE_CONDITION_H
 
 #include "op/rule/rule.h"
 
