@@ -322,6 +322,17 @@ START_TEST(equations_settle)
 }
 END_TEST
 
+/* A quotient of a symbol that an equation replaced: no rewriting of the sum ends where it began. */
+START_TEST(quotients_from_before_an_equation)
+{
+    const struct dim *t = D("t/4"), *s = D("s/4"), *two = dim_int(alg, 2);
+    alg_equate(alg, D("t"), D("4*(t/4)"), "test");
+    alg_equate(alg, D("s"), D("4*(s/4)"), "test");
+    alg_equate(alg, s, t, "test");
+    ck_assert_ptr_eq(dim_add(alg, t, two), dim_add(alg, s, two));
+}
+END_TEST
+
 START_TEST(equation_kinds)
 {
     ck_assert_int_eq(equate("4", "5"), EQ_FALSE);
@@ -527,6 +538,7 @@ int main(void)
     tcase_add_test(t, equation_replaces_the_composite_name);
     tcase_add_test(t, equation_says_nothing_of_inputs_by_data);
     tcase_add_test(t, equations_settle);
+    tcase_add_test(t, quotients_from_before_an_equation);
     tcase_add_test(t, equation_kinds);
     tcase_add_test(t, random_expressions);
     tcase_add_test(t, random_equations);

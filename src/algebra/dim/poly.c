@@ -354,7 +354,8 @@ static int64_t coefficient_of(const struct poly *p, const struct dim *mono)
     return i < p->n && p->at[i].mono == mono ? p->at[i].coef : 0;
 }
 
-/* The same for two members: floor(x/g) minus one is the other. Terms of other coefficients stay, so a - 2*floor(a/2) does. */
+/* The same for two members: floor(x/g) minus one is the other. Terms of other coefficients stay, so a - 2*floor(a/2) does.
+ * k is 0 where p has the member in the form from before an equation. */
 static bool hermite_other(struct alg *alg, struct poly *p, const struct family *member)
 {
     struct family f = *member;
@@ -367,8 +368,8 @@ static bool hermite_other(struct alg *alg, struct poly *p, const struct family *
     POLY(whole, alg);
     poly_add_dim(&whole, 1, sum);
     int64_t k = coefficient_of(p, one);
-    if (k == INT64_MIN || whole.n < 1 || !whole.at[0].mono || (whole.n == 2 && whole.at[1].mono) || whole.n > 2 || whole.at[0].coef != 1 ||
-        coefficient_of(p, whole.at[0].mono) != -k || coefficient_of(p, other) != 0)
+    if (k == 0 || k == INT64_MIN || whole.n < 1 || !whole.at[0].mono || (whole.n == 2 && whole.at[1].mono) || whole.n > 2 ||
+        whole.at[0].coef != 1 || coefficient_of(p, whole.at[0].mono) != -k || coefficient_of(p, other) != 0)
         return false;
     poly_insert(p, -k, one);
     poly_insert(p, -k, other);
