@@ -375,3 +375,34 @@ def experts_one_of_all():
         )
 
     return _experts(route)
+
+
+def heads_beside_rows_and_a_mask_of_other_symbols():
+    """heads are put beside the batch, and a mask whose dimensions have other names is given that shape: an equation replaces the product that -1 divides"""
+    x, mask = r(2, 5, 36), np.array([[1, 1, 1, 1, 0], [1, 1, 1, 0, 0]], np.float32)
+    W, V = r(36, 36, s=0.3), r(12, 4)
+    h3 = (x @ W).reshape(2, 5, 3, 12).transpose(0, 2, 1, 3).reshape(6, 5, 12)
+    m3 = np.repeat(mask[:, None], 3, 1).reshape(6, 5, 1)
+    return case(
+        [
+            N("MatMul", ["x", "W"], ["p"]),
+            N("Shape", ["x"], ["a"], start=0, end=1),
+            N("Shape", ["x"], ["b"], start=1, end=2),
+            N("Concat", ["a", "b", "three", "twelve"], ["s4"], axis=0),
+            N("Reshape", ["p", "s4"], ["q"], allowzero=1),
+            N("Transpose", ["q"], ["t"], perm=[0, 2, 1, 3]),
+            N("Mul", ["a", "three"], ["a3"]),
+            N("Concat", ["a3", "b", "twelve"], ["s3"], axis=0),
+            N("Reshape", ["t", "s3"], ["h"], allowzero=1),
+            N("Unsqueeze", ["mask", "one"], ["m1"]),
+            N("Expand", ["m1", "grown"], ["me"]),
+            N("Concat", ["a3", "b", "one"], ["sm"], axis=0),
+            N("Reshape", ["me", "sm"], ["m3"], allowzero=1),
+            N("Mul", ["h", "m3"], ["hm"]),
+            N("MatMul", ["hm", "V"], ["y"]),
+        ],
+        [("x", x, ["a", "b", 36]), ("mask", mask, ["c", "d"])],
+        [("y", (h3 * m3) @ V, [None, None, 4])],
+        [w("W", W), w("V", V)]
+        + [w("three", np.array([3])), w("twelve", np.array([12])), w("one", np.array([1])), w("grown", np.array([1, 3, 1]))],
+    )

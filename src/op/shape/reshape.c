@@ -41,14 +41,14 @@ _Noreturn static void wrong_size(struct graph *g, const struct node *node, int n
     fail("%s: '%s' %s cannot take the shape [%s]", node_where(g, node), node->in[0]->name, type_str(g->arena, &node->in[0]->type), text);
 }
 
-/* The size for the entry -1, after equal dims were cancelled. */
-static const struct dim *rest(struct graph *g, const struct node *node, const struct dim *total, const struct dim *others)
+/* The size for the entry `open`, which is -1, after equal dims were cancelled. */
+static const struct dim *rest(struct graph *g, const struct node *node, int open, const struct dim *total, const struct dim *others)
 {
     const struct dim *q = dim_equals(others, 0) ? NULL : dim_quotient(g->alg, total, others);
     if (q)
         return q;
     if (!op_assume_ge(g, node, others, dim_int(g->alg, 1), "the sizes other than -1"))
-        return op_unknown_dim(g, node, 0, 0);
+        return op_unknown_dim(g, node, 0, open);
     q = dim_div(g->alg, total, others);
     if (alg_equate(g->alg, total, dim_mul(g->alg, q, others), why(g, node)) == EQ_FALSE)
         return NULL;
@@ -88,7 +88,7 @@ static void resolve_target(struct graph *g, struct node *node, const struct type
         right[i] = i == open ? NULL : dim_rewrite(g->alg, dim[i]);
     cancel_common(g->alg, data->rank, left, n, right, open >= 0);
     const struct dim *a = dims_product_of(g, data->rank, left), *b = dims_product_of(g, n, right);
-    if (open >= 0 && !(dim[open] = rest(g, node, a, b)))
+    if (open >= 0 && !(dim[open] = rest(g, node, open, a, b)))
         wrong_size(g, node, n, shape);
     if (open < 0 && a != b && alg_equate(g->alg, a, b, why(g, node)) == EQ_FALSE)
         wrong_size(g, node, n, shape);
