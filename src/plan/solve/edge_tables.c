@@ -259,14 +259,12 @@ static void link_by_sets(struct choice_problem *e, const struct value *v, const 
     }
     require(sets.list.n > 0 && nreader > 1);
     int var = solve_variable(e, sets.list.n, replicated);
-    struct relaxed_value relaxed = {v, var, fill_sets(e, v, from, &wanted, &sets, var)};
-    bool *offered = NEWN(e->arena, bool, sets.list.n *wanted.n), any = false;
+    VEC_PUSH(e->arena, &e->relaxed, ((struct relaxed_value){v, var, fill_sets(e, v, from, &wanted, &sets, var)}));
+    bool *offered = NEWN(e->arena, bool, sets.list.n *wanted.n);
     int columns = wanted.n;
-    for (int k = 0; k < sets.list.n; k++) {
-        any = any || sets.list.at[k].least > 0;
+    for (int k = 0; k < sets.list.n; k++)
         for (int j = 0; j < wanted.n; j++)
             offered[k * wanted.n + j] = offers(e, v, &sets.list.at[k], wanted.at[j]);
-    }
     for (int r = 0; r < nreader; r++) {
         int64_t *cost = problem_pair(e->p, var, reader[r].var);
         for (int j = 0; j < reader[r].n; j++) {
@@ -276,8 +274,6 @@ static void link_by_sets(struct choice_problem *e, const struct value *v, const 
                 cost[k * reader[r].n + j] = offered[k * wanted.n + at] ? 0 : COST_NEVER;
         }
     }
-    if (any)
-        VEC_PUSH(e->arena, &e->relaxed, relaxed);
 }
 
 /* The least number of entries of link_by_sets's tables. */

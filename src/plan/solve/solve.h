@@ -192,7 +192,8 @@ struct relaxed_value {
     const struct value *v;
     int var;
     const int64_t *cost;
-}; /* a value with too many placements to list all sets of them, its variable, and its cost in the problem */
+}; /* a value with a variable for the set of its placements, and what a set costs in the problem: too little if there are too many to list
+    * them all, or if the set has a placement that nothing reads, by way of which others cost less */
 struct choice_problem {
     struct space *s;
     struct arena *arena;
