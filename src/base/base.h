@@ -75,6 +75,9 @@ bool diag_is_verbose(void);
 void diag_place(const char *);
 /* This thread's progress ("after 5 of 10 tokens"), likewise. */
 void diag_progress(const char *);
+/* The last line that was printed, without the program's name, cut. */
+enum { DIAG_SAID = 256 };
+void diag_said(char text[DIAG_SAID]);
 /* Delays the printing of a failure. Processes before this one may fail for the same reason; they can then print it and end the job. */
 void diag_give_way(int milliseconds);
 /* Run before fail, fail_usage or bug ends the process (remove half-written files, MPI_Abort). Newest first. */

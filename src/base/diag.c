@@ -132,6 +132,27 @@ void diag_forget(void (*run)(void *, int status), void *data)
     diag_release();
 }
 
+/* The last line that was printed. */
+static struct {
+    pthread_mutex_t lock;
+    char text[DIAG_SAID];
+} said = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void diag_said(char text[DIAG_SAID])
+{
+    pthread_mutex_lock(&said.lock);
+    memcpy(text, said.text, sizeof said.text);
+    pthread_mutex_unlock(&said.lock);
+}
+
+static void note_said(const char *line)
+{
+    const char *behind = strstr(line, ": ");
+    pthread_mutex_lock(&said.lock);
+    (void)snprintf(said.text, sizeof said.text, "%.*s", DIAG_SAID - 1, behind ? behind + 2 : line);
+    pthread_mutex_unlock(&said.lock);
+}
+
 /* One line, one write; control characters of hostile names are shown as '?'. */
 void diag_make_printable(char *text)
 {
@@ -153,6 +174,7 @@ static void print_line(const char *level, const char *format, va_list args)
     if (body < 0)
         return;
     diag_make_printable(line);
+    note_said(line);
     size_t length = strlen(line);
     line[length] = '\n';
     (void)fwrite(line, 1, length + 1, stderr);

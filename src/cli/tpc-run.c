@@ -4,6 +4,7 @@
 #include "config.h"
 #endif
 #include "cli/build.h"
+#include "cli/restart/restart.h"
 #include "cli/run.h"
 #include "job/timing/timing.h"
 #include "plan/folder/folder.h"
@@ -94,18 +95,32 @@ static void start_threads(struct arena *a, const struct comm *comm, struct job_o
               (long long)o->local);
 }
 
+/* From now on each loss is told, also while the others load. */
+static void begin_supervised(struct comm *comm, const char *build)
+{
+    if (strcmp(build, TPC_BUILD) != 0)
+        fail_usage("the supervisor is of another build than this program");
+    supervised_start(comm->rank == 0);
+    if (comm->insist)
+        comm->insist(comm);
+}
+
 int main(int argc, char **argv)
 {
     struct arena *a = arena_new();
     struct run_options o;
     diag_setup("tpc-run", 0);
     streams_start();
+    if (argc == 4 && strcmp(argv[1], "--answer") == 0)
+        return restart_answer(strcmp(argv[2], TPC_BUILD) == 0, argv[3]);
     stack_start();
     signal_watch(!launch_variable()); /* a launcher reports the end of its processes itself */
     struct comm *comm = launch_comm(&argc, &argv);
     if (comm->rank)
         comm->barrier(comm);
     run_options_read(a, &o, argc, argv); /* rank 0 first, so that a wrong command line is reported once */
+    if (o.job.supervised)
+        begin_supervised(comm, o.supervised);
     if (!comm->rank)
         check_files(a, &o);
     find_missing(a, comm->rank, replica_rank(comm, &o.job), &o.job.paths);
@@ -119,12 +134,6 @@ int main(int argc, char **argv)
                    comm->size);
     if (o.restart.given)
         return restart_run(a, &o, TPC_BUILD);
-    if (o.job.supervised && strcmp(o.supervised, TPC_BUILD) != 0)
-        fail_usage("the supervisor is of another build than this program");
-    if (o.job.supervised && comm->rank == 0)
-        supervised_start();
-    if (o.job.supervised && comm->insist)
-        comm->insist(comm);
     start_threads(a, comm, &o.job);
     struct job job = {.options = &o.job, .train = &o.train, .serve = &o.serve, .launcher = comm->size > 1 ? launch_variable() : NULL};
     if (o.job.local > 0)

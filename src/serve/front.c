@@ -23,7 +23,8 @@ struct front {
     int64_t embeds_number;
     struct counts before; /* counts of lost jobs */
     struct prefix_counts stored_before;
-    double checked; /* when disconnected clients were last looked for */
+    double checked;  /* when disconnected clients were last looked for */
+    const char *bad; /* why the job is of no use; NULL: it is */
 };
 static const double check_each = 0.02;
 
@@ -111,10 +112,13 @@ static void take_facts(struct front *f, struct cursor *in)
     struct service *s = f->service;
     struct service scratch = {0};
     bool first = !s->known;
-    if (!relay_take_facts(in, f->arena, first ? s : &scratch))
-        fail("what rank 0 says of its model can't be read");
-    if (!first && (scratch.vocabulary != s->vocabulary || scratch.context != s->context || scratch.width != s->width))
-        fail("the job serves another model than before");
+    bool read = relay_take_facts(in, f->arena, first ? s : &scratch);
+    if (!read)
+        f->bad = "what rank 0 says of its model can't be read";
+    else if (!first && (scratch.vocabulary != s->vocabulary || scratch.context != s->context || scratch.width != s->width))
+        f->bad = "the job has another model than before";
+    if (f->bad)
+        return;
     if (!first) {
         s->slots = scratch.slots;
         s->ranks = scratch.ranks;
@@ -203,7 +207,7 @@ static void take_counts(struct front *f, struct cursor *in)
     stored->dropped += f->stored_before.dropped;
 }
 
-static void take(void *front, const struct message *m)
+static const char *take(void *front, const struct message *m)
 {
     static void (*const kind[])(struct front *, struct cursor *) = {[MESSAGE_READY] = take_facts,
                                                                     [RELAY_TOKEN] = take_token,
@@ -213,10 +217,13 @@ static void take(void *front, const struct message *m)
     struct front *f = front;
     struct cursor in = {.left = m->data};
     if (m->kind >= (int)(sizeof kind / sizeof *kind) || !kind[m->kind])
-        return;
+        return NULL;
     pthread_mutex_lock(&f->service->lock);
+    f->bad = NULL;
     kind[m->kind](f, &in);
+    const char *bad = f->bad ? f->bad : in.bad ? "a message of rank 0 can't be read" : NULL;
     pthread_mutex_unlock(&f->service->lock);
+    return bad;
 }
 
 /* A server prints nothing. */

@@ -74,3 +74,19 @@ struct family family_find(struct arena *a)
     arena_free(tmp);
     return f;
 }
+
+bool family_has(int pid)
+{
+    struct arena *tmp = arena_new();
+    const struct family f = family_find(tmp);
+    bool has = false;
+    for (int i = 0; i < f.n; i++)
+        has = has || f.pid[i] == pid;
+    arena_free(tmp);
+    return has;
+}
+
+bool family_member_ended(int pid)
+{
+    return parent_of(pid) == 0;
+}

@@ -14,8 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EACH = 20 };                       /* ms */
-enum { ASKED = 2500, KILLED = 2000 };     /* ms for a launcher to end its job; for the system to end killed processes */
+enum { EACH = 20 }; /* ms */
+/* ms for a launcher to end its job, if asked and by itself; for the system to end killed processes */
+enum { ASKED = 1000, ENDS = 500, KILLED = 2000 };
 enum { OTHER_FILES = 4096, LINE = 4352 }; /* descriptors that a program does not inherit; bytes of a line of its maps */
 
 static void nap(int milliseconds)
@@ -25,10 +26,10 @@ static void nap(int milliseconds)
 
 /* ---- start ---- */
 
-static void own_pipe(int end[2])
+static void close_both(const int end[2])
 {
-    if (pipe2(end, O_CLOEXEC))
-        fail("the job can't be started: %s", strerror(errno));
+    (void)close(end[0]);
+    (void)close(end[1]);
 }
 
 /* In the child, where only async-signal-safe calls are allowed. */
@@ -51,16 +52,25 @@ static _Noreturn void become(const char *command, int in, int out)
 struct program program_start(const char *command)
 {
     int in[2], out[2];
-    own_pipe(in);
-    own_pipe(out);
+    if (pipe2(in, O_CLOEXEC))
+        return (struct program){.error = errno};
+    if (pipe2(out, O_CLOEXEC)) {
+        const int error = errno;
+        close_both(in);
+        return (struct program){.error = error};
+    }
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t pid = fork();
     if (pid == 0)
         become(command, in[0], out[1]);
+    if (pid < 0) {
+        const int error = errno;
+        close_both(in);
+        close_both(out);
+        return (struct program){.error = error};
+    }
     (void)close(in[0]);
     (void)close(out[1]);
-    if (pid < 0)
-        fail("the job can't be started: %s", strerror(errno));
     (void)fcntl(in[1], F_SETFL, O_NONBLOCK);
     return (struct program){.arena = arena_new(), .pid = pid, .in = in[1], .out = out[0]};
 }
@@ -125,17 +135,17 @@ static bool kill_own(void)
     return reap();
 }
 
-void program_end(struct program *p, bool asks)
+void program_end(struct program *p, enum program_end how)
 {
+    const int within = how == PROGRAM_ASK ? ASKED : how == PROGRAM_WAIT ? ENDS : 0;
     int status;
     if (!p->pid)
         return;
     program_note_files(p);
-    if (asks && !program_has_ended(p, &status)) {
+    if (how == PROGRAM_ASK && !program_has_ended(p, &status))
         (void)kill(p->pid, SIGTERM);
-        for (int waited = 0; waited < ASKED && !program_has_ended(p, &status); waited += EACH)
-            nap(EACH);
-    }
+    for (int waited = 0; waited < within && !program_has_ended(p, &status); waited += EACH)
+        nap(EACH);
     for (int waited = 0; waited < KILLED && !kill_own(); waited += EACH)
         nap(EACH);
     (void)close(p->in);
@@ -147,14 +157,19 @@ void program_end(struct program *p, bool asks)
 
 void program_close(struct program *p)
 {
-    program_end(p, false);
+    if (!p->pid)
+        return;
+    program_end(p, PROGRAM_KILL);
     (void)close(p->out);
 }
 
-/* It is reaped with the others. */
+/* It is reaped with the others. A program that could not be started has failed. */
 bool program_has_ended(struct program *p, int *status)
 {
     siginfo_t info = {0};
+    *status = 1 << 8;
+    if (!p->pid)
+        return true;
     if (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == 0)
         return false;
     *status = info.si_code == CLD_EXITED ? info.si_status << 8 : info.si_status;

@@ -1,5 +1,5 @@
-/* supervised: rank 0 of a job sends heartbeats to the supervisor, and receives its messages. Without a supervisor the job ends: its results
- * have no reader. */
+/* supervised: a job under a supervisor. Each rank that fails says so. Rank 0 beats, so that the supervisor knows that it runs, and hears
+ * the supervisor. Without one the job ends: nobody wants its results. */
 #include "supervise/supervise.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BEAT_EACH = 250, SILENT = 6000 }; /* ms */
+enum { BEAT_EACH = 250, SILENT = 6000, LAST_WORD = 200 }; /* ms; LAST_WORD: for a failure to be told */
 
 static struct {
     bool is;
@@ -47,13 +47,14 @@ void supervised_send(int kind, struct message_data data)
     bool written = write_all(line, strlen(line));
     pthread_mutex_unlock(&own.writes);
     arena_free(tmp);
-    if (!written && kind != MESSAGE_LOST)
+    if (!written)
         fail_job("the supervisor has ended, and the job ends with it");
 }
 
 static void send_beat(void)
 {
-    supervised_send(MESSAGE_BEAT, (struct message_data){"", 0});
+    const int64_t pid = getpid();
+    supervised_send(MESSAGE_BEAT, (struct message_data){(const char *)&pid, sizeof pid});
     pthread_mutex_lock(&own.hears);
     if (own.tell)
         own.tell(own.data);
@@ -107,17 +108,37 @@ static void *beat(void *unused)
     return NULL;
 }
 
-static void say_lost(void *unused, int status)
+/* A launcher that is stopped, or a thread that waits for it, keeps no rank from its end. */
+static void say_last(const char *line)
 {
-    (void)unused, (void)status;
-    supervised_send(MESSAGE_LOST, (struct message_data){"", 0});
+    struct timespec until = clock_after(LAST_WORD);
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    if (pthread_mutex_timedlock(&own.writes, &until))
+        return;
+    if (poll(&p, 1, LAST_WORD) == 1)
+        (void)write_all(line, strlen(line));
+    pthread_mutex_unlock(&own.writes);
 }
 
-void supervised_start(void)
+/* Its status and its sentence. */
+static void say_lost(void *unused, int status)
 {
-    own.is = true;
+    struct message_text t = {.arena = arena_new()};
+    const int64_t number = status;
+    char why[DIAG_SAID];
+    (void)unused;
+    diag_said(why);
+    message_put(&t, &number, sizeof number);
+    message_put(&t, why, strlen(why));
+    say_last(message_line(t.arena, MESSAGE_LOST, message_bytes(&t)));
+    arena_free(t.arena);
+}
+
+void supervised_start(bool first)
+{
+    own.is = first;
     diag_on_failure(say_lost, NULL);
-    if (pthread_create(&own.thread, NULL, beat, NULL))
+    if (first && pthread_create(&own.thread, NULL, beat, NULL))
         fail("can't create a thread for messages of the supervisor");
 }
 

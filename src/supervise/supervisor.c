@@ -1,30 +1,30 @@
-/* supervisor: runs a job, and starts it again when it is lost: when its program ends, when rank 0 reports a failure, or when its heartbeats
- * stop. Ranks watch each other (src/run/comm/watch.c). */
+/* supervisor: runs a job, and starts it again when it is lost: when its program ends, when a rank says that it fails, or when no beat of
+ * rank 0 has come for a while. Ranks watch each other (src/run/comm/watch.c). */
 #include "supervise/supervise.h"
 
-#include <poll.h>
+#include <math.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { WRONG_USAGE = 2 };                 /* the exit status of failures that no restart can fix */
-enum { BEAT_EACH = 1000, SILENT = 2500 }; /* ms */
-/* Seconds: to the first heartbeat; for a job that reported its failure; between failing starts. */
-static const double start_within = 60, fails_within = 2, wait_at_most = 30;
+enum { WRONG_USAGE = 2, FAILED = 1 << 8 }; /* the exit status of what no restart would mend; status 1, as of wait */
+enum { BEAT_EACH = 1000, SILENT = 2500 };  /* ms */
+/* Seconds to the first beat: of the first start; of later ones, so many times as long as the slowest one before, but at least. */
+static const double first_within = 60, slowest_times = 5, start_at_least = 10;
+/* Seconds for a job that says that it fails to end by itself: one that was ready; one that starts, of which more may be said. */
+static const double fails_within = 0.3, says_within = 2;
+static const double wait_at_most = 30; /* s between starts that fail */
 
-/* State of the running program, shared by the receiving thread and the supervisor. */
-struct life {
-    struct supervisor *of;
-    struct arena *arena;
-    struct message_stream stream;
-    int out;
-    pthread_mutex_t lock;
-    double heard, fails; /* the last heartbeat; when it reported its failure; 0: not yet */
-    bool ready, broken, over;
-    /* Used only by the supervisor: */
-    double beat; /* its last heartbeat */
-    bool noted;  /* the memory that the job shares */
+/* What is done with the program that runs. */
+struct course {
+    struct life *life;
+    double began, beat, until; /* its start; the last beat to it; when it is to have ended in order; 0: not asked for */
+    int first_rank;            /* its process, where it is on this host; 0: it is not */
+    bool started, noted;       /* it has beaten; the memory that it shares is noted */
+    bool ended, said;          /* by itself; a rank has said why */
+    int status;                /* of its end, as of wait */
+    const char *lost;          /* why it did not end in order; NULL: it did */
 };
 
 const char *supervisor_word(enum supervision s)
@@ -60,58 +60,6 @@ static void set_lost(struct supervisor *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- the receiving thread ---- */
-
-static void hear(void *life, const struct message *m)
-{
-    struct life *l = life;
-    pthread_mutex_lock(&l->lock);
-    l->heard = clock_seconds();
-    l->ready = l->ready || m->kind == MESSAGE_READY;
-    if (m->kind == MESSAGE_LOST && !(l->fails > 0))
-        l->fails = clock_seconds();
-    pthread_mutex_unlock(&l->lock);
-    if (l->of->take && m->kind != MESSAGE_BEAT && m->kind != MESSAGE_LOST)
-        l->of->take(l->of->own, m);
-    if (m->kind == MESSAGE_READY)
-        set_state(l->of, SUPERVISE_RUNS);
-    if (m->kind == MESSAGE_LOST)
-        set_lost(l->of);
-}
-
-static void pass_on(void *life, struct message_data other)
-{
-    struct life *l = life;
-    l->of->other(l->of->own, other);
-}
-
-/* Or the input is not a message. */
-static bool is_over(struct life *l, const bool *good)
-{
-    pthread_mutex_lock(&l->lock);
-    l->broken = !*good;
-    bool over = l->over;
-    pthread_mutex_unlock(&l->lock);
-    return over;
-}
-
-static void *listen_to(void *life)
-{
-    enum { PART = 1 << 16, LOOK_EACH = 100 };
-    struct life *l = life;
-    char *part = arena_alloc(l->arena, PART);
-    for (bool good = true; !is_over(l, &good) && good;) {
-        struct pollfd p = {.fd = l->out, .events = POLLIN};
-        if (poll(&p, 1, LOOK_EACH) != 1)
-            continue;
-        ssize_t n = read(l->out, part, PART);
-        if (n == 0)
-            break;
-        good = n < 0 || message_take(&l->stream, (struct message_data){part, (size_t)n}, hear, pass_on, l);
-    }
-    return NULL;
-}
-
 /* ---- messages to the job ---- */
 
 /* As many as it accepts now. */
@@ -138,73 +86,139 @@ void supervisor_send(struct supervisor *s, int kind, struct message_data data)
 
 /* ---- the life of a program ---- */
 
-static bool is_ready(struct life *l)
+static const char *hear(void *supervisor, const struct message *m)
 {
-    pthread_mutex_lock(&l->lock);
-    bool ready = l->ready;
-    pthread_mutex_unlock(&l->lock);
-    return ready;
+    struct supervisor *s = supervisor;
+    const char *bad = s->take ? s->take(s->own, m) : NULL;
+    if (m->kind == MESSAGE_READY && !bad)
+        set_state(s, SUPERVISE_RUNS);
+    return bad;
 }
 
-/* Why it is lost; NULL: it runs. *ended: by itself, with *status. */
-static const char *loss(struct supervisor *s, struct life *l, struct arena *a, double began, bool *ended, int *status)
+static void pass_on(void *supervisor, struct message_data other)
 {
-    pthread_mutex_lock(&l->lock);
-    const double heard = l->heard, silent = clock_seconds() - heard;
-    const bool fails = l->fails > 0 && clock_seconds() - l->fails > fails_within, broken = l->broken;
-    pthread_mutex_unlock(&l->lock);
-    *ended = program_has_ended(&s->program, status);
-    if (*ended)
-        return program_status(a, *status);
-    if (fails)
-        return "rank 0 ended with a failure";
-    if (broken)
-        return "a message of rank 0 can't be read";
-    if (heard > 0 && silent > 1e-3 * SILENT)
+    struct supervisor *s = supervisor;
+    s->other(s->own, other);
+}
+
+bool supervisor_rest(struct supervisor *s)
+{
+    s->asked = s->asked || s->tend(s->own);
+    return s->asked;
+}
+
+static double longest_start(const struct supervisor *s)
+{
+    const double usual = slowest_times * s->slowest;
+    return s->slowest > 0 ? fmax(usual, start_at_least) : first_within;
+}
+
+/* Why it is lost; NULL: it runs. */
+static const char *loss(struct supervisor *s, struct course *c, struct arena *a)
+{
+    const struct life_signs l = life_look(c->life);
+    const double now = clock_seconds(), silent = now - l.heard;
+    c->ended = program_has_ended(&s->program, &c->status);
+    if (c->ended)
+        return program_status(a, c->status);
+    if (l.fails > 0 && now - l.fails > (l.ready ? fails_within : says_within))
+        return "a rank ended with a failure";
+    if (l.bad)
+        return l.bad;
+    if (s->endless && !s->asked && !(l.fails > 0) && c->first_rank && family_member_ended(c->first_rank))
+        return "rank 0 ended without a word: it was killed (as by kill -9), or crashed";
+    if (l.heard > 0 && silent > 1e-3 * SILENT)
         return arena_printf(a, "rank 0 has sent no heartbeat for %.1f s", silent);
-    if (!(heard > 0) && clock_seconds() - began > start_within)
-        return arena_printf(a, "rank 0 has sent no heartbeat within %.0f s of the start", start_within);
+    if (!(l.heard > 0) && now - c->began > longest_start(s))
+        return arena_printf(a, "rank 0 has sent no heartbeat within %.0f s of the start", longest_start(s));
     return NULL;
 }
 
-/* Repeated while it runs. */
-static void keep_up(struct supervisor *s, struct life *l)
+/* What is done again and again while it runs. */
+static void keep_up(struct supervisor *s, struct course *c)
 {
-    double now = clock_seconds();
-    if (now - l->beat > 1e-3 * BEAT_EACH) {
-        supervisor_send(s, MESSAGE_BEAT, (struct message_data){"", 0});
-        l->beat = now;
+    const struct life_signs l = life_look(c->life);
+    const double now = clock_seconds();
+    if (!c->started && l.heard > 0) {
+        c->started = true;
+        c->first_rank = family_has(l.pid) ? l.pid : 0;
+        s->slowest = fmax(s->slowest, now - c->began);
     }
-    if (!l->noted && is_ready(l)) {
+    if (now - c->beat > 1e-3 * BEAT_EACH) {
+        supervisor_send(s, MESSAGE_BEAT, (struct message_data){"", 0});
+        c->beat = now;
+    }
+    if (l.fails > 0)
+        set_lost(s);
+    if (!c->noted && l.ready) {
         program_note_files(&s->program);
-        l->noted = true;
+        c->noted = true;
     }
     flush(s);
 }
 
-/* Watches it until it is lost or ends in order. NULL: it ended on request, or was done. */
-static const char *attend(struct supervisor *s, struct life *l, struct arena *a, int *status, bool *asked)
+/* Sees to it until it is lost or ends in order. */
+static void attend(struct supervisor *s, struct course *c, struct arena *a)
 {
-    double began = clock_seconds(), until = 0;
-    const char *why = NULL;
-    bool ended = false;
-    while (!why) {
-        keep_up(s, l);
-        if (*asked)
+    while (!c->lost) {
+        keep_up(s, c);
+        if (c->until > 0)
             (void)nanosleep(&(struct timespec){0, 10000000}, NULL);
-        else if (s->tend(s->own)) {
-            *asked = true;
-            until = clock_seconds() + s->end_within;
+        else if (supervisor_rest(s)) {
+            c->until = clock_seconds() + s->end_within;
             supervisor_send(s, MESSAGE_END, (struct message_data){"", 0});
         }
-        why = loss(s, l, a, began, &ended, status);
-        if (*asked && (!is_ready(l) || clock_seconds() > until))
-            return NULL;
+        c->lost = loss(s, c, a);
+        if (s->asked && (!life_look(c->life).ready || clock_seconds() > c->until))
+            break;
     }
-    return (ended && *status == 0 && !s->endless) || *asked ? NULL : why;
+    if (s->asked || (c->ended && c->status == 0 && !s->endless))
+        c->lost = NULL;
 }
 
-/* Too many restarts in the time window. */
+/* What a rank said of its failure tells more than how the program ended. What is said once it is made to end does not count. */
+static void take_last_words(struct course *c, const struct life_signs *l, struct arena *a)
+{
+    if (!c->lost || !(l->fails > 0))
+        return;
+    c->said = true;
+    c->status = l->status ? l->status << 8 : FAILED;
+    if (l->said[0])
+        c->lost = arena_strdup(a, l->said);
+}
+
+/* A program from its start to its end. */
+static void live(struct supervisor *s, struct course *c, struct arena *a, int start)
+{
+    const char *words = s->command(s->start_of, a, start, &c->lost);
+    s->served = false;
+    s->program = words ? program_start(words) : (struct program){.pid = 0};
+    if (!s->program.pid) {
+        c->status = FAILED;
+        c->lost = s->asked ? NULL : words ? arena_printf(a, "the job can't be started: %s", strerror(s->program.error)) : c->lost;
+        return;
+    }
+    struct life l = {.arena = a, .out = s->program.out, .take = hear, .other = pass_on, .own = s};
+    c->life = &l;
+    c->began = clock_seconds();
+    if (!life_hear(&l))
+        fail("can't create a thread for messages of the job");
+    attend(s, c, a);
+    if (c->lost)
+        set_lost(s);
+    struct life_signs last = life_look(&l);
+    const bool knows = last.fails > 0 || (c->first_rank && family_member_ended(c->first_rank)); /* that a rank has ended */
+    program_end(&s->program, !s->launched ? PROGRAM_KILL : knows ? PROGRAM_WAIT : PROGRAM_ASK);
+    s->served = life_end(&l);
+    if (c->ended)
+        last = life_look(&l);
+    take_last_words(c, &last, a);
+    s->unsent.to.n = 0;
+}
+
+/* ---- one after another ---- */
+
+/* Those in the time that counts are too many. */
 static bool is_too_often(struct supervisor *s)
 {
     double now = clock_seconds(), *oldest = &s->begun[s->restarts % s->most];
@@ -230,64 +244,51 @@ static bool note_restart(struct supervisor *s, const char *why)
     return !often;
 }
 
-/* One run of the program. *lost: why it did not end in order, in the arena; NULL: it did. Returns whether it was ready. */
-static bool live(struct supervisor *s, struct arena *a, int start, int *status, bool *asked, const char **lost)
+/* It may start again, behind what c was; else says why not, unless a rank has said all. */
+static bool goes_on(struct supervisor *s, struct course *c, int start)
 {
-    struct life l = {.of = s, .arena = a, .stream.line.arena = a};
-    pthread_t thread;
-    s->program = program_start(s->command(s->start_of, a, start));
-    l.out = s->program.out;
-    if (pthread_mutex_init(&l.lock, NULL) || pthread_create(&thread, NULL, listen_to, &l))
-        fail("can't create a thread for messages of the job");
-    *lost = attend(s, &l, a, status, asked);
-    if (*lost)
-        set_lost(s);
-    pthread_mutex_lock(&l.lock);
-    bool ends = l.fails > 0; /* the launcher is already ending the job, and has had time for it */
-    pthread_mutex_unlock(&l.lock);
-    program_end(&s->program, s->launched && !ends);
-    pthread_mutex_lock(&l.lock);
-    l.over = true;
-    pthread_mutex_unlock(&l.lock);
-    (void)pthread_join(thread, NULL);
-    (void)close(l.out);
-    s->unsent.to.n = 0;
-    bool ready = is_ready(&l);
-    pthread_mutex_destroy(&l.lock);
-    return ready;
+    const bool usage = WIFEXITED(c->status) && WEXITSTATUS(c->status) == WRONG_USAGE, first = start == 0 && !s->served;
+    if (!c->lost)
+        return false;
+    if (first && !c->said)
+        diag_announce("%s: a first start that fails is not tried again", c->lost);
+    if (usage && !first)
+        diag_announce("%s: a restart would not mend it", c->lost);
+    if (first || usage)
+        return false;
+    bool again = note_restart(s, c->lost);
+    c->status = again ? c->status : FAILED;
+    return again;
 }
 
-/* After failing starts the wait is 1 s, doubled each time. */
-static void wait_for_next(struct supervisor *s, int failed, bool *asked)
+/* Of starts that fail one after another, the first waits 1 s for the next one, and each twice as long as the one before. */
+static void wait_for_next(struct supervisor *s, int failed)
 {
     double seconds = failed < 6 ? (double)(1 << failed) / 2 : wait_at_most, until = clock_seconds() + seconds;
-    while (failed && clock_seconds() < until && !*asked)
-        *asked = s->tend(s->own);
+    while (failed && clock_seconds() < until && !supervisor_rest(s))
+        continue;
 }
 
 int supervisor_run(struct supervisor *s)
 {
     struct arena *kept = arena_new();
     int status = 0, failed = 0;
-    bool asked = false, again = true;
+    bool again = true;
     s->unsent.arena = kept;
     s->begun = NEWN(kept, double, s->most);
-    for (int start = 0; again && !asked; start++) {
+    for (int start = 0; again && !s->asked; start++) {
         struct arena *a = arena_new();
-        const char *lost;
-        status = 0;
-        bool ready = live(s, a, start, &status, &asked, &lost);
-        again = lost && (ready || start > 0) && !(WIFEXITED(status) && WEXITSTATUS(status) == WRONG_USAGE);
-        failed = ready ? 0 : failed + 1;
-        if (lost && s->lost)
+        struct course c = {.life = NULL};
+        live(s, &c, a, start);
+        failed = s->served ? 0 : failed + 1;
+        if (c.lost && s->lost)
             s->lost(s->own);
-        if (again) {
-            again = note_restart(s, lost);
-            status = again ? status : 1 << 8;
-            wait_for_next(s, again ? failed : 0, &asked);
-        }
+        again = goes_on(s, &c, start);
+        status = c.status;
+        if (again)
+            wait_for_next(s, failed);
         arena_free(a);
     }
     arena_free(kept);
-    return asked ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    return s->asked ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

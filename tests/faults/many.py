@@ -253,7 +253,7 @@ def main():
         print(f"bad: {what}")
     good = not (lost or wrong or left or own) and status == 0 and counted == ("ok", total, total, 1)
     if not good:
-        print(f"bad: state {counted}, status {status}")
+        print(f"bad: state {counted}, status {status}: {server.log()}")
     sys.exit(not good or too_late(times))
 
 

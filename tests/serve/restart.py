@@ -133,7 +133,9 @@ class Client(threading.Thread):
     def read(self, r):
         for line in r:
             if line.startswith(b"data: {"):
-                self.take(json.loads(line[6:])["choices"])
+                event = json.loads(line[6:])
+                self.wrong = event["error"]["message"] if "error" in event else self.wrong
+                self.take(event.get("choices", []))
                 self.progress += 1
         if line.strip() and line != b"data: [DONE]\n":
             self.wrong = f"the stream ends with {line}"
@@ -205,7 +207,7 @@ def await_last(server, clients):
     """One fault more than there may be restarts: what can't go on is answered, too."""
     for c in clients:
         c.join()
-        if c.wrong and not c.wrong.startswith("503 "):
+        if c.wrong and not c.wrong.startswith("503 ") and c.wrong != "the server ends":
             stop(f"a request of the server that ended: {c.wrong}")
     if server.process.wait(60) != 1 or not re.search("as often as --restart-limit allows, and is not any more", server.log()):
         stop(f"the supervisor ends with {server.process.returncode}: {server.log()}")

@@ -1,6 +1,7 @@
-"""Kills a training run at steps of its log: restart.py LOG STEP,STEP.. COMMAND...: the process below the supervisor, which must end with status 0. STRIKE: another
-fault, a command of the shell, which runs again 15 s later with TPC_UNDO=1."""
+"""Kills a training run at steps of its log: restart.py LOG STEP,STEP.. COMMAND...: the processes right below the supervisor, which must end with status 0. STRIKE:
+another fault, a command of the shell, which runs again 15 s later with TPC_UNDO=1."""
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,16 @@ def last_step():
     return int(done[-1]) if done else 0
 
 
+def kill_children():
+    """At once: a program that does it takes longer to start than a busy machine leaves steps."""
+    with open(f"/proc/{job.pid}/task/{job.pid}/children") as f:
+        children = [int(pid) for pid in f.read().split()]
+    if not children:
+        sys.exit(f"the run ended before it was killed behind step {step}: {last_step()}")
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+
+
 for step in steps:
     end = time.monotonic() + 60
     while last_step() < step:
@@ -30,6 +41,6 @@ for step in steps:
         subprocess.run(strike, shell=True, check=True)
         subprocess.Popen(f"sleep 15; {strike}", shell=True, env=dict(os.environ, TPC_UNDO="1"))
     else:
-        subprocess.run(["pkill", "-KILL", "-P", str(job.pid)], check=True)
+        kill_children()
     time.sleep(0.2)
 sys.exit(job.wait(120))

@@ -3,8 +3,11 @@
 #include "supervise/supervise.h"
 #include "tests/unit/main.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -132,7 +135,7 @@ START_TEST(ends_all_processes)
     for (int i = 0; i < 3; i++)
         ck_assert_int_gt(number[i] = number_in(path[i]), 0);
     ck_assert(!program_has_ended(&p, &status));
-    program_end(&p, true);
+    program_end(&p, PROGRAM_ASK);
     for (int i = 0; i < 3; i++) {
         ck_assert_msg(kill(number[i], 0) != 0, "process %d is left", i);
         (void)unlink(path[i]);
@@ -143,9 +146,27 @@ START_TEST(ends_all_processes)
     for (int i = 0; i < 1000 && !program_has_ended(&p, &status); i++)
         nap();
     ck_assert_str_eq(program_status(a, status), "the job ended with status 7");
-    program_end(&p, false);
+    program_end(&p, PROGRAM_KILL);
     (void)close(p.out);
     arena_free(a);
+}
+END_TEST
+
+/* Where the process may open no more files. */
+START_TEST(tells_what_cannot_start)
+{
+    struct rlimit before, none = {0, 0};
+    int status;
+    ck_assert(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none.rlim_max = before.rlim_max;
+    ck_assert(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    struct program p = program_start("exit 0");
+    ck_assert(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    ck_assert_int_eq(p.pid, 0);
+    ck_assert_int_eq(p.error, EMFILE);
+    ck_assert(program_has_ended(&p, &status) && status != 0);
+    program_close(&p);
+    ck_assert_int_ge(fcntl(STDIN_FILENO, F_GETFD), 0);
 }
 END_TEST
 
@@ -158,5 +179,6 @@ int main(void)
     tcase_add_test(t, refuses_broken_lines);
     tcase_add_test(t, reads_no_further);
     tcase_add_test(t, ends_all_processes);
+    tcase_add_test(t, tells_what_cannot_start);
     return unit_run(suite);
 }

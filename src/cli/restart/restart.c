@@ -23,6 +23,7 @@ struct launch {
     const char *build;
     const char *checkpoint; /* of a training run, or its folder; NULL: not training */
     struct restart_hosts *hosts;
+    struct supervisor *supervisor;
     struct stat before; /* the checkpoint at the program's start; 0: no file */
 };
 
@@ -52,13 +53,13 @@ static bool starts_training(const char *word)
     return strncmp(word, resume, sizeof resume - 1) == 0 || strncmp(word, begins, sizeof begins - 1) == 0;
 }
 
-static const char *command(void *launch, struct arena *a, int start)
+static const char *command(void *launch, struct arena *a, int start, const char **why)
 {
     const struct launch *l = launch;
     const struct run_options *o = l->options;
-    const char *folder = NULL, *by = l->hosts ? restart_hosts_launch(a, l->hosts, &folder) : o->launch ? o->launch : "";
-    if (!by)
-        return "exit 1";
+    const char *folder = NULL, *by = o->launch ? o->launch : "";
+    if (l->hosts && !(by = restart_hosts_launch(a, l->hosts, l->supervisor, &folder, why)))
+        return NULL;
     const char *words = arena_printf(a, "exec %s%s%s --supervised %s", by, *by ? " " : "", l->program, l->build);
     const bool resumes = start > 0 && has_checkpoint(a, l);
     for (int i = 0; i < o->job.paths.text.n; i++)
@@ -118,8 +119,9 @@ int restart_run(struct arena *a, const struct run_options *o, const char *build)
     const char *bin;
     struct launch l = {.options = o, .program = find_program(a, &bin), .build = build};
     if (o->launch)
-        l.hosts = restart_hosts_new(a, o, bin);
+        l.hosts = restart_hosts_new(a, o, bin, l.program, build);
     struct supervisor s = {.command = command, .start_of = &l, .launched = o->launch, .lock = PTHREAD_MUTEX_INITIALIZER};
+    l.supervisor = &s;
     read_limit(a, &s, o->restart_limit);
 #ifdef HAVE_SERVE
     if (o->job.serve)

@@ -1,19 +1,16 @@
-/* restart_hosts: chooses the hosts of a job. Before each start all named hosts are asked to run an empty command, and the first to answer
- * are taken: a spare replaces a lost host, and a host that is back is used again. If too few are left, the model is sharded again, for that
- * number of hosts. */
+/* restart_hosts: chooses the hosts of a job. Before each start all named hosts are asked, and the first to answer are taken: a spare
+ * replaces a lost host, and a host that is back is used again. If too few are left, the model is sharded again, for that number of hosts.
+ */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
 #include "cli/restart/restart.h"
 
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
 enum { EACH = 20 }; /* ms: interval of checks */
-/* Seconds to wait for answers; with too few, this multiple of the slowest answer at the previous start, up to the maximum. */
-static const double answer_within = 3, slowest_times = 3, answer_at_most = 8;
 
 struct restart_hosts {
     const char *launch;
@@ -22,9 +19,12 @@ struct restart_hosts {
     int ranks;
     const char *from; /* the model that fewer ranks are sharded from; NULL: impossible, because */
     const char *why;
-    const char *shard; /* the program, as a word of the shell */
-    bool *made;        /* by number of ranks: its folder has been made */
-    double slowest;    /* seconds to the last answer at the previous start; 0: none yet */
+    const char *shard, *run; /* the programs, as shell words */
+    const char *build;       /* of the programs */
+    bool *made;              /* by number of ranks: its folder has been made */
+    double slowest;          /* seconds to the last answer at the previous start; 0: none yet */
+    bool *taken;             /* by host: is part of the job */
+    int *fails;              /* by host: number of failed starts since the last good one */
 };
 
 /* ---- words ---- */
@@ -73,7 +73,8 @@ static void tell(const struct restart_hosts *h)
                   h->host.text.n, h->why, spares ? "" : ". Otherwise all of these must come back");
 }
 
-struct restart_hosts *restart_hosts_new(struct arena *a, const struct run_options *o, const char *bin)
+struct restart_hosts *restart_hosts_new(struct arena *a, const struct run_options *o, const char *bin, const char *program,
+                                        const char *build)
 {
     struct restart_hosts *h = NEW(a, struct restart_hosts);
     if (!o->hosts) {
@@ -83,7 +84,11 @@ struct restart_hosts *restart_hosts_new(struct arena *a, const struct run_option
     *h = (struct restart_hosts){.launch = o->launch, .host = split_hosts(a, o->hosts), .folder = o->job.paths.text.at[0]};
     h->ranks = job_rank_files(a, h->folder) * (int)o->job.groups;
     h->shard = shell_word(a, arena_printf(a, "%s/tpc-shard", bin));
+    h->run = program;
+    h->build = build;
     h->made = NEWN(a, bool, h->ranks + 1);
+    h->taken = NEWN(a, bool, h->host.text.n);
+    h->fails = NEWN(a, int, h->host.text.n);
     if (o->job.train && o->restart.text)
         fail_usage("--restart=MODEL is for --serve: make ranks that train for fewer hosts yourself");
     if (h->ranks < 1 || o->job.paths.text.n > 1)
@@ -105,65 +110,75 @@ struct restart_hosts *restart_hosts_new(struct arena *a, const struct run_option
     return h;
 }
 
-/* ---- which hosts answer ---- */
+/* ---- which hosts take part ---- */
 
-static double longest_wait(const struct restart_hosts *h)
+/* Those whose last starts failed come last. */
+static int *by_preference(struct arena *a, const struct restart_hosts *h)
 {
-    return h->slowest > 0 ? fmin(fmax(slowest_times * h->slowest, answer_within), answer_at_most) : answer_at_most;
+    int *order = NEWN(a, int, h->host.text.n), n = 0;
+    for (int fails = 0; n < h->host.text.n; fails++)
+        for (int i = 0; i < h->host.text.n; i++)
+            if (h->fails[i] == fails)
+                order[n++] = i;
+    return order;
 }
 
-static void wait_for_answers(struct restart_hosts *h, struct program *asked, bool *answers)
+static void note_start(struct restart_hosts *h, bool served)
 {
-    const double began = clock_seconds(), longest = longest_wait(h);
-    double last = 0;
-    int n = h->host.text.n, open = n, answered = 0;
-    for (double waited = 0; open && waited < (answered < h->ranks ? longest : answer_within); waited = clock_seconds() - began) {
-        open = answered = 0;
-        for (int i = 0; i < n; i++) {
-            int status;
-            bool ended = program_has_ended(&asked[i], &status);
-            if (ended && status == 0 && !answers[i])
-                last = clock_seconds() - began;
-            answers[i] = ended && status == 0;
-            open += !ended;
-            answered += answers[i];
-        }
-        (void)nanosleep(&(struct timespec){0, EACH * 1000000L}, NULL);
-    }
-    h->slowest = last;
-}
-
-static void ask(struct arena *a, struct restart_hosts *h, bool *answers)
-{
-    int n = h->host.text.n;
-    struct program *asked = NEWN(a, struct program, n);
-    for (int i = 0; i < n; i++)
-        asked[i] = program_start(arena_printf(a, "exec %s true 2>/dev/null", launch_on(a, h, h->host.text.at[i], 1)));
-    wait_for_answers(h, asked, answers);
-    for (int i = 0; i < n; i++)
-        program_close(&asked[i]);
-}
-
-/* The first hosts that answer, separated by commas, up to the number of ranks. */
-static const char *choose(struct arena *a, struct restart_hosts *h, int *n)
-{
-    bool *answers = NEWN(a, bool, h->host.text.n);
-    const char *chosen = "", *silent = "";
-    ask(a, h, answers);
-    *n = 0;
     for (int i = 0; i < h->host.text.n; i++)
-        if (answers[i] && *n < h->ranks)
-            chosen = arena_printf(a, "%s%s%s", chosen, (*n)++ ? "," : "", h->host.text.at[i]);
-        else if (!answers[i])
-            silent = arena_printf(a, "%s%s%s", silent, *silent ? ", " : "", h->host.text.at[i]);
+        if (h->taken[i])
+            h->fails[i] = served ? 0 : h->fails[i] + 1;
+}
+
+/* Of those that would have been taken. */
+static void tell_silent(struct arena *a, const struct restart_hosts *h, const struct restart_asked *asked, const int *order)
+{
+    const char *silent = "";
+    int taken = 0;
+    for (int i = 0; i < h->host.text.n && taken < h->ranks; i++) {
+        const char *name = h->host.text.at[order[i]];
+        taken += asked[i].answers;
+        if (asked[i].why)
+            diag_announce("%s can't take part: %s", name, asked[i].why);
+        else if (!asked[i].answers)
+            silent = arena_printf(a, "%s%s%s", silent, *silent ? ", " : "", name);
+    }
     if (*silent)
         diag_announce("no answer of %s", silent);
-    return chosen;
+}
+
+/* The number of those that take part. */
+static int choose(struct arena *a, struct restart_hosts *h, struct supervisor *s)
+{
+    const int all = h->host.text.n, *order = by_preference(a, h);
+    struct restart_asked *asked = NEWN(a, struct restart_asked, all);
+    int n = 0;
+    for (int i = 0; i < all; i++)
+        asked[i].command = arena_printf(a, "exec %s %s --answer %s %s 2>/dev/null", launch_on(a, h, h->host.text.at[order[i]], 1), h->run,
+                                        h->build, shell_word(a, h->folder));
+    restart_ask(a, asked, all, h->ranks, &h->slowest, s);
+    for (int i = 0; i < all; i++) {
+        h->taken[order[i]] = asked[i].answers && n < h->ranks;
+        n += h->taken[order[i]];
+    }
+    if (!s->asked)
+        tell_silent(a, h, asked, order);
+    return n;
+}
+
+/* With commas between. */
+static const char *list_taken(struct arena *a, const struct restart_hosts *h)
+{
+    const char *list = "";
+    for (int i = 0; i < h->host.text.n; i++)
+        if (h->taken[i])
+            list = arena_printf(a, "%s%s%s", list, *list ? "," : "", h->host.text.at[i]);
+    return list;
 }
 
 /* ---- fewer ranks ---- */
 
-static bool make_ranks(struct arena *a, struct restart_hosts *h, int ranks, const char *folder)
+static bool make_ranks(struct arena *a, struct restart_hosts *h, int ranks, const char *folder, struct supervisor *s)
 {
     int status = -1;
     if (h->made[ranks])
@@ -171,25 +186,27 @@ static bool make_ranks(struct arena *a, struct restart_hosts *h, int ranks, cons
     diag_announce("%d hosts are left: %s is sharded again, to %s", ranks, h->from, folder);
     struct program p = program_start(
         arena_printf(a, "exec %s %s --tp %d -q --force -o %s", h->shard, shell_word(a, h->from), ranks, shell_word(a, folder)));
-    while (!program_has_ended(&p, &status))
+    while (!program_has_ended(&p, &status) && !supervisor_rest(s))
         (void)nanosleep(&(struct timespec){0, EACH * 1000000L}, NULL);
     program_close(&p);
-    h->made[ranks] = status == 0;
+    h->made[ranks] = !s->asked && status == 0;
     return h->made[ranks];
 }
 
-const char *restart_hosts_launch(struct arena *a, struct restart_hosts *h, const char **folder)
+const char *restart_hosts_launch(struct arena *a, struct restart_hosts *h, struct supervisor *s, const char **folder, const char **why)
 {
-    int n;
-    const char *hosts = choose(a, h, &n);
-    if (n == h->ranks)
-        return launch_on(a, h, hosts, n);
+    note_start(h, s->served);
+    int n = choose(a, h, s);
+    const char *launch = launch_on(a, h, list_taken(a, h), n);
+    if (s->asked || n == h->ranks)
+        return s->asked ? NULL : launch;
     *folder = arena_printf(a, "%s.%d-ranks", h->folder, n);
     if (n > 0 && !h->from && job_rank_files(a, *folder) == n)
-        return launch_on(a, h, hosts, n);
-    if (n == 0 || !h->from)
-        diag_announce("%d of %d hosts are left, which is too few", n, h->ranks);
-    else if (make_ranks(a, h, n, *folder))
-        return launch_on(a, h, hosts, n);
+        return launch;
+    if (n > 0 && h->from && make_ranks(a, h, n, *folder, s))
+        return launch;
+    memset(h->taken, 0, (size_t)h->host.text.n * sizeof *h->taken);
+    *why = n > 0 && h->from ? arena_printf(a, "%s can't be made", *folder)
+                            : arena_printf(a, "%d of %d hosts are left, which is too few", n, h->ranks);
     return NULL;
 }

@@ -25,6 +25,7 @@ enum { BEAT_EACH = 250, TRY_EACH = 20, VANISHED_AFTER = 45000 }; /* ms */
 enum { SILENT = 3000, SILENT_AT_MOST = 2000 };  /* ms: a rank without heartbeats counts as stopped; the same where it ends the job */
 enum { BUSY = 'b', WAITS = 'w', LEAVES = 'l' }; /* the rank's state in a heartbeat */
 enum { ENDS_AFTER = 2000 };                     /* ms: by then a launcher that ends the job has done so */
+enum { CONNECTED_AFTER = 10000 };               /* ms: by then all ranks are connected, where a stopped one ends the job */
 static const double look_every = 1, tell_after = 30, explain_after = 20;
 
 struct peer {
@@ -62,6 +63,7 @@ struct watch {
     bool speaks, beats;
     atomic_int silent_after; /* ms without a heartbeat after which a rank counts as stopped */
     atomic_bool insists;     /* a stopped rank ends the job */
+    int insisted;            /* ms since then, of the thread */
 };
 
 /* ---- the thread ---- */
@@ -154,8 +156,6 @@ static void look_for_lost(struct watch *w)
     char sentence[256];
     if (!w->speaks || atomic_load(&w->leaves))
         return;
-    if (w->lost > 0 && clock_seconds() - w->lost > 1e-3 * ENDS_AFTER)
-        diag_leave(1);
     for (int r = 0; r < w->size && !(w->lost > 0); r++) {
         if (!atomic_load(&w->peer[r].lost))
             continue;
@@ -163,13 +163,31 @@ static void look_for_lost(struct watch *w)
         if (w->rank == 0 || w->rank == 1)
             diag_announce("%s", lost_sentence(w, r, sentence, sizeof sentence));
     }
+    if (w->lost > 0 && (atomic_load(&w->insists) || clock_seconds() - w->lost > 1e-3 * ENDS_AFTER))
+        diag_leave(1);
+}
+
+/* A rank without any heartbeat since this one insists; passed: ms since the last call. Rank 0 sees all others, which see only rank 0. */
+static bool finds_unconnected(struct watch *w, int passed, char *sentence, size_t room)
+{
+    char name[128];
+    const int from = w->rank ? 0 : 1, to = w->rank ? 1 : w->size;
+    w->insisted += passed;
+    for (int r = from; r < to && w->insisted > CONNECTED_AFTER; r++)
+        if (atomic_load(&w->peer[r].beats) == 0) {
+            snprintf(sentence, room, "%s can't be watched: no TCP connection between it and this rank within %d s",
+                     name_of(w, r, name, sizeof name), CONNECTED_AFTER / 1000);
+            return true;
+        }
+    return false;
 }
 
 /* Runs also while this rank is idle, or in an MPI call that never returns. */
-static void look_for_silent(const struct watch *w)
+static void look_for_silent(struct watch *w, int passed)
 {
     char sentence[256];
-    if (!atomic_load(&w->insists) || atomic_load(&w->leaves) || !watch_finds_silent(w, sentence, sizeof sentence))
+    if (!atomic_load(&w->insists) || atomic_load(&w->leaves) ||
+        (!watch_finds_silent(w, sentence, sizeof sentence) && !finds_unconnected(w, passed, sentence, sizeof sentence)))
         return;
     if (w->rank <= 1)
         diag_announce("%s", sentence);
@@ -195,7 +213,7 @@ static void *beat(void *watch)
         for (int r = 0; r < w->size; r++)
             beat_to(&w->peer[r], w->fd[r], say, each);
         look_for_lost(w);
-        look_for_silent(w);
+        look_for_silent(w, each);
         atomic_fetch_add(&w->rounds, 1);
         each = missing ? TRY_EACH : BEAT_EACH;
     } while (goes_on(w, each));

@@ -332,6 +332,20 @@ static void find_gone(struct service *s)
         }
 }
 
+/* A stream that has begun, as where a job is lost that made it, says that it is not whole. */
+static void drop(struct choice *o, const char *why)
+{
+    struct call *c = o->call;
+    const bool begun = o->made.n > 0;
+    if (!c->gone) {
+        c->status = MHD_HTTP_SERVICE_UNAVAILABLE;
+        c->refused = why;
+    }
+    if (!c->gone && c->stream && begun)
+        c->endpoint->put_error(c, why);
+    call_finish(o, begun ? "error" : "length");
+}
+
 void call_drop_waiting(struct service *s, bool all)
 {
     struct choice *list = s->first;
@@ -345,11 +359,7 @@ void call_drop_waiting(struct service *s, bool all)
         o->next = NULL;
         bool late = !o->made.n && now - o->arrived > SERVE_WAIT_SECONDS;
         if (o->call->gone || all || late) {
-            if (!o->call->gone) {
-                o->call->status = MHD_HTTP_SERVICE_UNAVAILABLE;
-                o->call->refused = all ? "the server ends" : "no row was free for too long";
-            }
-            call_finish(o, "length");
+            drop(o, all ? "the server ends" : "no row was free for too long");
             continue;
         }
         wait_in_line(s, o);

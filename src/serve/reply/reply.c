@@ -169,6 +169,7 @@ void reply_put_end(struct call *c)
 void reply_put_error(struct call *c, const char *message)
 {
     struct arena *tmp = arena_new();
-    put_event(c, reply_error(tmp, message, "invalid_request_error", NULL, NULL));
+    const bool ours = c->status >= MHD_HTTP_INTERNAL_SERVER_ERROR;
+    put_event(c, reply_error(tmp, message, ours ? "server_error" : "invalid_request_error", NULL, NULL));
     arena_free(tmp);
 }
