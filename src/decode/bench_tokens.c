@@ -7,18 +7,29 @@
 
 enum { USUAL_PROMPT = 512, USUAL_STEPS = 32 };
 
-/* Whether every state carries over between runs and grows, and some input has tokens. */
-static bool decodes(struct arena *a, struct graph *g)
+static int count_states(const struct graph *g)
+{
+    return g->rank_meta ? g->rank_meta->nstate : g->states.n;
+}
+
+/* Whether every state carries over between runs and grows. */
+static bool states_grow(const struct graph *g)
 {
     const struct rank_meta *m = g->rank_meta;
-    int n = m ? m->nstate : g->states.n;
-    for (int i = 0; m && i < n; i++)
-        if (!*m->state[i].past || !*m->state[i].present || m->state[i].dim < 0)
+    for (int i = 0; i < count_states(g); i++) {
+        if (m ? !*m->state[i].past || !*m->state[i].present : !g->states.at[i].past || !g->states.at[i].present)
             return false;
-    for (int i = 0; !m && i < n; i++)
-        if (!g->states.at[i].past || !g->states.at[i].present || g->states.at[i].dim < 0)
+        if ((m ? m->state[i].dim : g->states.at[i].dim) < 0)
             return false;
-    return n > 0 && op_tokens_input(job_value_uses(a, g), g->inputs.n) >= 0;
+    }
+    return true;
+}
+
+/* Whether there are states, which grow, and some input has tokens: in stages, in any of them. */
+static bool decodes(struct arena *a, const struct stage *s, struct comm *all)
+{
+    bool shrinks = stage_any(s, all, !states_grow(s->graph)), keeps = stage_any(s, all, count_states(s->graph) > 0);
+    return stage_any(s, all, op_tokens_input(job_value_uses(a, s->graph), s->graph->inputs.n) >= 0) && keeps && !shrinks;
 }
 
 /* Whether the graph has rows of tokens and needs no other input. */
@@ -91,25 +102,72 @@ static double since(struct comm *all, double *at)
     return seconds;
 }
 
-/* Runs all rows' prompts, then their further tokens: seconds of both. */
-static void run_once(struct comm *all, struct rows *rows, const struct sizes *n, const int64_t *prompt, int64_t *next, double seconds[2])
+/* Rows that run together: all, or in stages as many groups as there are stages, each in another stage. */
+struct group {
+    struct rows *rows;
+    int64_t from, to, joined; /* rows of the benchmark; how many of these have joined */
+    bool joins;
+};
+struct bench {
+    const struct sizes *sizes;
+    const int64_t *prompt;
+    int64_t *next;
+    int groups;
+    struct group *group;
+};
+
+/* Takes the results of the group's last run, and starts its next part of a prompt. False: all its rows have joined. */
+static bool go_on(const struct bench *b, struct group *g)
 {
     const struct row_sampling best = {.of = {.top_p = 1, .penalty = 1}};
+    int64_t row = g->from + g->joined;
+    if (rows_finish(g->rows, b->next + row) == ROWS_JOINED) {
+        g->joined++;
+        row++;
+        g->joins = false;
+    }
+    if (row == g->to)
+        return false;
+    if (!g->joins)
+        rows_join(g->rows, b->prompt + row * b->sizes->prompt, b->sizes->prompt, 0, &best);
+    g->joins = true;
+    rows_begin_prompt(g->rows);
+    return true;
+}
+
+static void run_prompts(const struct bench *b)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (int k = 0; k < b->groups; k++)
+            more = go_on(b, &b->group[k]) || more;
+    }
+}
+
+static void run_steps(const struct bench *b)
+{
+    for (int64_t i = 0; i <= b->sizes->steps; i++)
+        for (int k = 0; k < b->groups; k++) {
+            (void)rows_finish(b->group[k].rows, b->next + b->group[k].from);
+            if (i < b->sizes->steps)
+                rows_begin_step(b->group[k].rows);
+        }
+}
+
+/* Runs all rows' prompts, then their further tokens: seconds of both. */
+static void run_once(struct comm *all, const struct bench *b, double seconds[2])
+{
     double at = 0;
     (void)since(all, &at);
-    for (int64_t b = 0; b < n->rows; b++) {
-        rows_join(rows, prompt + b * n->prompt, n->prompt, 0, &best);
-        rows_begin_prompt(rows);
-        (void)rows_finish(rows, next);
-    }
+    run_prompts(b);
     seconds[0] = since(all, &at);
-    for (int64_t i = 0; i < n->steps; i++) {
-        rows_begin_step(rows);
-        (void)rows_finish(rows, next);
-    }
+    run_steps(b);
     seconds[1] = since(all, &at);
-    while (rows_count(rows))
-        rows_leave(rows, rows_count(rows) - 1);
+    for (int k = 0; k < b->groups; k++) {
+        while (rows_count(b->group[k].rows))
+            rows_leave(b->group[k].rows, rows_count(b->group[k].rows) - 1);
+        b->group[k].joined = 0;
+    }
 }
 
 /* The same on every rank. */
@@ -121,17 +179,26 @@ static int64_t *random_tokens(struct arena *a, int64_t n, int64_t vocabulary)
     return token;
 }
 
-static void measure(struct arena *a, struct comm *all, struct rows *rows, const struct sizes *n, int64_t vocabulary,
-                    const struct job_options *o, int threads)
+static struct bench form_groups(struct arena *a, const struct stage *s, struct rows *first, const struct sizes *n)
 {
+    struct bench b = {.sizes = n, .groups = s->pipeline ? pipeline_stages(s->pipeline) : 1, .next = NEWN(a, int64_t, n->rows)};
+    b.groups = n->rows < b.groups ? (int)n->rows : b.groups;
+    b.group = NEWN(a, struct group, b.groups);
+    for (int k = 0; k < b.groups; k++)
+        b.group[k] = (struct group){k ? rows_beside(a, first) : first, n->rows * k / b.groups, n->rows * (k + 1) / b.groups, 0, false};
+    return b;
+}
+
+static void measure(struct arena *a, struct comm *all, const struct bench *b, const struct job_options *o, int threads)
+{
+    const struct sizes *n = b->sizes;
     int64_t runs = bench_runs(o), tokens = n->rows * n->prompt;
-    int64_t *prompt = random_tokens(a, tokens, vocabulary), *next = NEWN(a, int64_t, n->rows);
     double *seconds[2] = {NEWN(a, double, runs), NEWN(a, double, runs)}, of[2];
     const char *many = n->rows > 1 ? arena_printf(a, "%lld x ", (long long)n->rows) : "";
     struct bench_table *table = bench_table_new(a, all, o, threads);
-    run_once(all, rows, n, prompt, next, of); /* reads and packs weights */
+    run_once(all, b, of); /* reads and packs weights */
     for (int64_t i = 0; i < runs; i++) {
-        run_once(all, rows, n, prompt, next, of);
+        run_once(all, b, of);
         seconds[0][i] = of[0];
         seconds[1][i] = of[1];
     }
@@ -149,11 +216,13 @@ bool bench_tokens_run(struct arena *a, const struct replicas *replicas, const st
     struct stage s = {.path = given->paths.text.at[0], .number = 1};
     own.generate = own.generate ? own.generate : USUAL_STEPS;
     stage_load(a, all, &own, &s);
-    if (!decodes(a, s.graph))
+    bool text = decodes(a, &s, all);
+    if (text)
+        roles_find(a, all, &s, 1, &own);
+    if (!text || !feeds_itself(&s)) {
+        pipeline_free(s.pipeline);
         return false;
-    roles_find(a, all, &s, 1, &own);
-    if (!feeds_itself(&s))
-        return false;
+    }
     job_note_workloads(s.graph, s.path);
     positions_find(a, all, &own, &s);
     const struct sizes n = find_sizes(&s, given);
@@ -163,9 +232,14 @@ bool bench_tokens_run(struct arena *a, const struct replicas *replicas, const st
     struct rows *rows = rows_new(a, all, &s, n.rows);
     if (n.rows > 1 && rows_alone(rows))
         fail_usage("--dim: %lld rows can't run together in %s: %s", (long long)n.rows, s.path, rows_alone(rows));
+    if (s.pipeline && n.prompt > PREFIX_BLOCK) /* parts of one prompt are in several stages */
+        (void)rows_try_parts(rows, &own, vocabulary, s.positions > 0 ? s.positions : INT32_MAX);
+    struct bench b = form_groups(a, &s, rows, &n);
+    b.prompt = random_tokens(a, n.rows * n.prompt, vocabulary);
     bench_warn(all, &own);
-    measure(a, all, rows, &n, vocabulary, &own, threads);
-    rows_free(rows);
+    measure(a, all, &b, &own, threads);
+    for (int k = b.groups - 1; k >= 0; k--)
+        rows_free(b.group[k].rows);
     stage_free(&s);
     return true;
 }

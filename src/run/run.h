@@ -131,6 +131,7 @@ struct session_stats {
     const struct session_collective *collective;
 };
 const struct session_stats *session_stats(struct session *);
+struct pipeline *session_pipeline(const struct session *); /* NULL: the graph is no stage */
 /* Adds bytes that the caller holds for the session: weights that are inputs, and state. */
 void session_stats_add(struct session *, int64_t weights, int64_t state);
 void session_reset_stats(struct session *);

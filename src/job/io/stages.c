@@ -56,17 +56,15 @@ struct tensor *job_model_outputs(struct arena *a, struct pipeline *p, struct gra
 
 void job_check_stages(const struct graph *g, const char *folder, const struct job_options *o)
 {
-    const char *other = o->bench   ? "--bench"
-        : o->load_state            ? "--load-state"
-        : o->save_state            ? "--save-state"
-        : o->paths.text.n > 1      ? "other graphs"
-        : o->generate && o->output ? "--output of decoding"
-        : o->stats                 ? "--stats"
-        : o->profile               ? "--profile"
-        : o->trace                 ? "--trace"
-        : o->write_shards          ? "--pieces"
-        : o->dump                  ? "--dump-after"
-                                   : NULL;
+    const char *other = o->load_state ? "--load-state"
+        : o->save_state               ? "--save-state"
+        : o->paths.text.n > 1         ? "other graphs"
+        : o->generate && o->output    ? "--output of decoding"
+        : o->profile                  ? "--profile"
+        : o->trace                    ? "--trace"
+        : o->write_shards             ? "--pieces"
+        : o->dump                     ? "--dump-after"
+                                      : NULL;
     for (int i = 0; i < o->input.text.n; i++)
         other = strstr(o->input.text.at[i], "{rank}") ? "{rank} in --input" : other;
     if (is_stage(g) && other)

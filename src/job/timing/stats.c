@@ -17,9 +17,7 @@ struct statistics {
     const struct replicas *replicas;
     const struct batch_shard *shard;
     const struct figures *rank; /* one per rank of the job */
-    int ncollective;
-    const struct session_collective *collective; /* of this rank, summed over calls */
-    const int64_t *payload;                      /* per call, the largest of all ranks */
+    json_t *collectives;        /* means of rank 0's calls; of stages, of the first rank of each */
 };
 
 /* ---- gathering -------------------------------------------------------------------------------------------------------------- */
@@ -84,6 +82,43 @@ static const int64_t *gather_payloads(struct arena *a, struct comm *comm, int n,
     return most;
 }
 
+/* Of calls: the mean. stage -1: there are none. */
+static json_t *collective_object(const struct session_collective *c, int64_t payload, int stage)
+{
+    json_t *behind = c->behind > 0 ? json_real(c->behind / (double)calls_of(c)) : NULL;
+    return json_pack("{s:o*, s:o*, s:o*, s:I, s:I, s:I, s:o*, s:o*}", "stage", stage < 0 ? NULL : json_integer(stage), "op",
+                     json_string(c->op), "node", json_string(c->name), "calls", (json_int_t)c->calls, "bytes", (json_int_t)payload,
+                     "sent_bytes", (json_int_t)(c->bytes / calls_of(c)), "seconds", json_real(c->seconds / (double)calls_of(c)),
+                     "behind_seconds", behind);
+}
+
+/* A stage leaves out what it has not called: the picking of tokens, which only one stage does, or what no other stage sends it. */
+static json_t *own_collectives(int n, const struct session_collective *at, const int64_t *payload, int stage)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < n; i++)
+        if (stage < 0 || at[i].calls)
+            json_array_append_new(all, collective_object(&at[i], payload[i], stage));
+    return all;
+}
+
+/* On rank 0 those of all stages, from their first ranks; of the first replica. */
+static json_t *gather_stages(struct arena *a, const struct replicas *r, const struct pipeline *p, json_t *own)
+{
+    bool tells = r->index == 0 && pipeline_stage(p)->rank == 0;
+    const char *text = json_dump(a, own, JSON_COMPACT);
+    int64_t *bytes, at = 0;
+    const char *texts = comm_gather_texts(r->all, a, "statistics of stages", tells ? text : "", &bytes);
+    json_t *all = json_array();
+    for (int i = 0; r->all->rank == 0 && i < r->all->size; at += bytes[i++]) {
+        json_t *part = bytes[i] ? json_loadb(texts + at, (size_t)bytes[i], 0, NULL) : NULL;
+        json_array_extend(all, part);
+        json_decref(part);
+    }
+    json_decref(own);
+    return all;
+}
+
 /* ---- text --------------------------------------------------------------------------------------------------------------- */
 
 static void print_rank(struct arena *a, int rank, const struct figures *f)
@@ -133,6 +168,23 @@ static void print_sizes(const struct bindings *b)
         printf("\n");
 }
 
+static double number_of(const json_t *c, const char *key)
+{
+    return json_number_value(json_object_get(c, key));
+}
+
+static void print_collective(size_t number, const json_t *c)
+{
+    const json_t *stage = json_object_get(c, "stage");
+    if (stage)
+        printf("stage %d ", (int)json_integer_value(stage));
+    printf("collective %zu %s '%s': %.0f bytes, %.3f ms", number + 1, json_string_value(json_object_get(c, "op")),
+           json_string_value(json_object_get(c, "node")), number_of(c, "sent_bytes"), 1e3 * number_of(c, "seconds"));
+    if (number_of(c, "behind_seconds") > 0)
+        printf(", and %.3f ms overlapped with compute", 1e3 * number_of(c, "behind_seconds"));
+    printf("\n");
+}
+
 static void print_text(struct arena *a, const struct statistics *s)
 {
     print_sizes(s->sizes);
@@ -140,14 +192,8 @@ static void print_text(struct arena *a, const struct statistics *s)
         print_rank(a, r, &s->rank[r]);
     for (int i = 0; s->replicas->across && i < s->replicas->count; i++)
         print_replica(s->replicas, s->shard, i, s->rank);
-    for (int i = 0; i < s->ncollective; i++) {
-        const struct session_collective *c = &s->collective[i];
-        printf("collective %d %s '%s': %lld bytes, %.3f ms", i + 1, c->op, c->name, (long long)(c->bytes / calls_of(c)),
-               1e3 * c->seconds / (double)calls_of(c));
-        if (c->behind > 0)
-            printf(", and %.3f ms overlapped with compute", 1e3 * c->behind / (double)calls_of(c));
-        printf("\n");
-    }
+    for (size_t i = 0; i < json_array_size(s->collectives); i++)
+        print_collective(i, json_array_get(s->collectives, i));
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------------------------------- */
@@ -160,24 +206,14 @@ static json_t *rank_object(const struct figures *f)
                      (json_int_t)f->state, "state_moved_bytes", (json_int_t)f->moved);
 }
 
-static json_t *collective_object(const struct session_collective *c, int64_t payload)
-{
-    json_t *behind = c->behind > 0 ? json_real(c->behind / (double)calls_of(c)) : NULL;
-    return json_pack("{s:o*, s:o*, s:I, s:I, s:I, s:o*, s:o*}", "op", json_string(c->op), "node", json_string(c->name), "calls",
-                     (json_int_t)c->calls, "bytes", (json_int_t)payload, "sent_bytes", (json_int_t)(c->bytes / calls_of(c)), "seconds",
-                     json_real(c->seconds / (double)calls_of(c)), "behind_seconds", behind);
-}
-
 static void write_json(struct arena *a, const struct statistics *s, const char *path)
 {
     struct out out;
-    json_t *ranks = json_array(), *collectives = json_array();
+    json_t *ranks = json_array();
     for (int r = 0; r < s->replicas->all->size; r++)
         json_array_append_new(ranks, rank_object(&s->rank[r]));
-    for (int i = 0; i < s->ncollective; i++)
-        json_array_append_new(collectives, collective_object(&s->collective[i], s->payload[i]));
-    json_t *root = json_pack("{s:o, s:i, s:o, s:o}", STATS_FIRST, json_sizes(s->sizes), "groups", s->replicas->count, "ranks", ranks,
-                             "collectives", collectives);
+    json_t *root = json_pack("{s:o, s:i, s:o, s:O}", STATS_FIRST, json_sizes(s->sizes), "groups", s->replicas->count, "ranks", ranks,
+                             "collectives", s->collectives);
     out_open_whole(a, &out, path);
     if (json_dumpf(root, out.file, JSON_INDENT(1)) != 0)
         out_fail(&out);
@@ -196,17 +232,14 @@ void stats_report(struct arena *a, const struct replicas *replicas, const struct
         all[i] = s->collective[i];
     for (int i = 0; i < nmore; i++)
         all[s->ncollective + i] = more[i];
-    struct statistics out = {session_bindings(session),
-                             replicas,
-                             shard,
-                             gather_figures(a, replicas->all, s, nmore, more),
-                             n,
-                             all,
-                             gather_payloads(a, replicas->all, n, all)};
-    if (replicas->all->rank)
-        return;
-    if (path)
+    const struct pipeline *p = session_pipeline(session);
+    const int64_t *payload = gather_payloads(a, p ? pipeline_stage(p) : replicas->all, n, all);
+    json_t *own = own_collectives(n, all, payload, p ? pipeline_number(p) : -1);
+    struct statistics out = {session_bindings(session), replicas, shard, gather_figures(a, replicas->all, s, nmore, more),
+                             p ? gather_stages(a, replicas, p, own) : own};
+    if (replicas->all->rank == 0 && path)
         write_json(a, &out, path);
-    else
+    else if (replicas->all->rank == 0)
         print_text(a, &out);
+    json_decref(out.collectives);
 }

@@ -32,6 +32,7 @@ struct pipeline {
     VEC(struct passed) in, out;
     struct from_stage *from; /* by stage */
     struct buffer *sum;      /* by output: the sum to be sent */
+    struct pipeline_traffic traffic;
     int outputs;
 };
 
@@ -317,6 +318,7 @@ static void send_values(struct pipeline *p, int rank, enum kind kind, int n, con
         to += aligned(all[i].head.bytes);
     }
     p->messages->send_message(p->messages, rank, message, ALIGNED + bytes);
+    p->traffic.sent += kind == VALUES ? bytes : 0;
     arena_free(tmp);
 }
 
@@ -423,6 +425,7 @@ void pipeline_receive(struct pipeline *p, bool later, bool sums, struct pipeline
         if (n == 0 || is_later(p, v[0]) != later)
             continue;
         char *at = take_message(p, stage, VALUES, v[0]->name, &to->message[stage], &bytes);
+        p->traffic.received += bytes;
         for (int k = 0; k < n; k++)
             inputs[v[k]->end] = unpack(to->strings, v[k]->name, &at);
     }
@@ -442,6 +445,11 @@ void pipeline_send(struct pipeline *p, bool later, bool sums, const struct tenso
             send_values(p, rank_of(p, v[0]->stage), VALUES, n, at);
     }
     arena_free(tmp);
+}
+
+struct pipeline_traffic pipeline_traffic(const struct pipeline *p)
+{
+    return p->traffic;
 }
 
 void pipeline_send_tensor(struct pipeline *p, int stage, const struct tensor *t)

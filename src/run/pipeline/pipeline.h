@@ -37,6 +37,11 @@ struct buffer *pipeline_sum(struct pipeline *, int output);
 void pipeline_receive(struct pipeline *, bool later, bool sums, struct pipeline_values *, struct tensor *inputs);
 /* outputs: the global tensors of outputs sent to earlier or later stages. They may change afterwards. */
 void pipeline_send(struct pipeline *, bool later, bool sums, const struct tensor *outputs);
+/* Bytes of the values that runs have sent and received so far, with their sizes. */
+struct pipeline_traffic {
+    int64_t sent, received;
+};
+struct pipeline_traffic pipeline_traffic(const struct pipeline *);
 /* Sends or receives a whole tensor between two runs, between ranks of the same index in two stages; valid until the next call, strings in
  * the arena. */
 void pipeline_send_tensor(struct pipeline *, int stage, const struct tensor *);

@@ -101,6 +101,14 @@ static bool communicates(const struct session_step *step)
     return step->kind == STEP_COLLECTIVE || step->sum || step->units;
 }
 
+static void count_passed(struct session *s)
+{
+    s->stage.received = &s->traffic.count[s->stats.ncollective++];
+    s->stage.sent = &s->traffic.count[s->stats.ncollective++];
+    *s->stage.received = (struct session_collective){.name = "other stages", .op = "Receive"};
+    *s->stage.sent = (struct session_collective){.name = "other stages", .op = "Send"};
+}
+
 static void collect_collectives(struct session *s)
 {
     int n = 0;
@@ -111,7 +119,7 @@ static void collect_collectives(struct session *s)
         n += communicates(&s->step[i]);
     }
     s->traffic.at = NEWN(s->arena, struct collective_node, n);
-    s->traffic.count = NEWN(s->arena, struct session_collective, n);
+    s->traffic.count = NEWN(s->arena, struct session_collective, n + 2);
     for (int i = 0; i < s->nstep; i++) {
         if (!communicates(&s->step[i]))
             continue;
@@ -124,6 +132,8 @@ static void collect_collectives(struct session *s)
     }
     s->stats.ncollective = s->traffic.n;
     s->stats.collective = s->traffic.count;
+    if (s->pipeline)
+        count_passed(s);
 }
 
 static void load_constant(struct session *s, struct value *v)

@@ -91,7 +91,8 @@ struct session {
         bool *unread;         /* by input: not available when a run starts: a state of another stage, or what later stages send; NULL: no
                                * stages */
         struct pipeline_values *values;
-        struct buffer *zeros; /* by input: in place of a sum that a later run sends */
+        struct buffer *zeros;                       /* by input: in place of a sum that a later run sends */
+        struct session_collective *received, *sent; /* what other stages send this one, and it them */
     } stage;
     struct signature sig;
     struct bindings bind, next; /* of the plan; of the run that starts */
@@ -134,7 +135,7 @@ struct session {
     struct {
         int n;
         struct collective_node *at;
-        struct session_collective *count;
+        struct session_collective *count; /* of these; of a stage, then what it receives and sends */
     } traffic;
     struct session_stats stats;
     struct session_timed *profile; /* by step; NULL: not asked for */
@@ -181,6 +182,9 @@ struct traffic_start {
 };
 struct traffic_start traffic_begin(struct session *, const struct collective_node *);
 void traffic_end(struct session *, struct session_collective *, struct traffic_start);
+/* The same for what passes between stages. */
+struct traffic_start traffic_begin_pass(struct session *, const struct session_collective *);
+void traffic_end_pass(struct session *, struct session_collective *, struct traffic_start);
 
 /* sizes.c: sizes under the session's bindings. */
 void sizes_prepare(struct session *);

@@ -116,7 +116,9 @@ const struct tensor *stage_run_inputs(struct session *s, const struct tensor *gi
 {
     for (int i = 0; i < s->graph->inputs.n; i++)
         s->stage.taken[i] = s->stage.unread[i] && !given[i].data ? unread_input(&s->sig.in[i]) : given[i];
+    const struct traffic_start start = traffic_begin_pass(s, s->stage.received);
     pipeline_receive(s->pipeline, false, true, s->stage.values, s->stage.taken);
+    traffic_end_pass(s, s->stage.received, start);
     return s->stage.taken;
 }
 
@@ -139,7 +141,9 @@ static void take_zero(struct session *s, int input)
 
 void stage_run_later(struct session *s)
 {
+    const struct traffic_start start = traffic_begin_pass(s, s->stage.received);
     pipeline_receive(s->pipeline, true, sums_go(s), s->stage.values, s->stage.taken);
+    traffic_end_pass(s, s->stage.received, start);
     for (int i = 0; i < s->graph->inputs.n; i++)
         if (!sums_go(s) && pipeline_receives_later(s->pipeline, i) && pipeline_adds(s->pipeline, true, i))
             take_zero(s, i);
@@ -179,6 +183,8 @@ void stage_run_pass(struct session *s, bool later)
         if (!adds || sums)
             whole[i] = as_it_is ? own : session_gather(s, tmp, i, &own);
     }
+    const struct traffic_start start = traffic_begin_pass(s, s->stage.sent);
     pipeline_send(s->pipeline, later, sums, whole);
+    traffic_end_pass(s, s->stage.sent, start);
     arena_free(tmp);
 }
