@@ -96,14 +96,17 @@ static bool is_elsewhere(const struct holder *h, const struct value *input, cons
     return placement_is_stretch(&input->type, input->place, h->rank, dims);
 }
 
-/* Bytes of all states, each counted once. in_slab: without states that are used in place. */
+/* Bytes of all states, each counted once. in_slab: only states in the slab, not inputs that are read in place, nor results that are views
+ * of them. */
 static int64_t state_bytes(const struct holder *h, const struct bindings *dims, bool in_slab)
 {
     int64_t total = 0;
     for (int i = 0; i < h->g->states.n; i++) {
         const struct state *s = &h->g->states.at[i];
-        if (s->present || !in_slab || !is_elsewhere(h, s->past, dims))
-            total += held_bytes(h, s->present ? s->present : s->past, dims);
+        const struct value *v = s->present ? s->present : s->past;
+        bool elsewhere = h->life.item[v->id] < 0 || (!v->producer && is_elsewhere(h, v, dims));
+        if (!in_slab || !elsewhere)
+            total += held_bytes(h, v, dims);
     }
     return total;
 }
