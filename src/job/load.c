@@ -12,6 +12,16 @@
 
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* ranks as threads load one at a time */
 
+static bool adapts(const struct job_options *o)
+{
+    return o->lora.text.n > 0 && !o->train;
+}
+
+static bool in_stages(const struct graph *g)
+{
+    return g->rank_meta && g->rank_meta->stages > 1;
+}
+
 struct graph *job_load_model(struct arena *a, const char *path, const struct bound_inputs *fixed, const struct size_source *sizes,
                              const struct job_options *o)
 {
@@ -28,8 +38,8 @@ struct graph *job_load_model(struct arena *a, const char *path, const struct bou
     if (o->train)
         job_weights_as_inputs(c.graph);
     pass_run(&c, "shapes", "canon", NULL);
-    if (o->lora.text.n && !o->train)
-        adapters_apply(c.graph, &o->lora);
+    if (adapts(o) && !in_stages(c.graph))
+        adapters_apply(c.graph, &o->lora, NULL);
     if ((o->groups > 1 || o->batch_symbol || o->serve) && !c.graph->rank_meta)
         op_note_rows(c.graph);
     diag_unlock(&loading);
@@ -137,6 +147,8 @@ static struct graph *load_folder(struct arena *a, struct comm *comm, const char 
         g = job_load_model(a, rank_file_path(a, path, comm->rank), NULL, NULL, o);
     check_size(g, comm, path, o);
     check_plan(comm, g, comm->rank);
+    if (adapts(o) && in_stages(g))
+        adapters_apply(g, &o->lora, comm); /* the ranks find out together which stage has which product */
     return g;
 }
 

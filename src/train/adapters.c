@@ -95,7 +95,7 @@ void train_adapters_start(struct arena *arena, const struct graph *g, const stru
         return;
     }
     const struct adapters from = adapters_read(arena, path);
-    const struct adapter **of = adapters_match(arena, &from, graph_file(g), &modules);
+    const struct adapter **of = adapters_match(arena, &from, graph_file(g), &modules, NULL);
     for (int i = 0; i < modules.list.n; i++) {
         const char *module = modules.list.at[i].module;
         take(&s, &from, of[i], module, weight_named(g, p, arena_printf(arena, "%s" LORA_A, module)));

@@ -6,6 +6,7 @@
 #include "kern/kern.h"
 #include "onnx/onnx.h"
 #include "plan/lora/lora.h"
+#include "run/comm/comm.h"
 
 #define ADAPTERS_FILE "adapter_model.safetensors"
 #define ADAPTERS_CONFIG "adapter_config.json"
@@ -32,8 +33,10 @@ double adapter_factor(const struct adapters *, const struct adapter *);
 const float *adapter_turned(struct arena *, const struct adapter *, int which);
 
 /* match.c: the adapter of each product, or NULL. Fails on an adapter of no product, or of other sizes. rows, columns: of the whole product.
- * what: owner of the products, for messages. */
-const struct adapter **adapters_match(struct arena *, const struct adapters *, const char *what, const struct lora_products *);
+ * what: owner of the products, for messages. all: the ranks of all stages, each with the products of its own; NULL: these are all products.
+ */
+const struct adapter **adapters_match(struct arena *, const struct adapters *, const char *what, const struct lora_products *,
+                                      struct comm *all);
 /* Also matches a module whose name ends in the adapter's, after a full stop: exporters wrap models. */
 bool adapter_is_of(const struct adapter *, const char *module);
 /* Fails on a tensor of other sizes. */
@@ -47,9 +50,10 @@ struct named_adapters {
 int adapters_named(struct arena *, const struct text_list *given, struct named_adapters **);
 
 /* apply.c: adds them to a canonical graph, of a model or of one rank. If they have names, the graph gets an input i64[batch]: the number of
- * each row's adapter, from 1; 0: none. Their A are concatenated, and their B, and a factor of 0 masks the others. */
+ * each row's adapter, from 1; 0: none. Their A are concatenated, and their B, and a factor of 0 masks the others. all: see adapters_match;
+ * an adapter is then for the stage that has its product. */
 #define ADAPTERS_INPUT "lora_adapter_of_row"
-void adapters_apply(struct graph *, const struct text_list *given);
+void adapters_apply(struct graph *, const struct text_list *given, struct comm *all);
 
 /* merge.c: the new value of each weight that adapters change; take gets a tensor that it may not keep. source: the canonical graph of the
  * model. */

@@ -79,17 +79,22 @@ static void attach(const struct split_product *s, int64_t rank, const float *a, 
     }
 }
 
-static void check_stages(const struct graph *g)
+/* Rank 0 reads first, so that an error is reported once. */
+static struct adapters read_after_first(struct graph *g, const char *path, struct comm *all)
 {
-    if (g->rank_meta && g->rank_meta->stages > 1)
-        fail("%s: is of one stage of %d: --lora does not go with stages yet", graph_file(g), g->rank_meta->stages);
+    if (all && all->rank)
+        all->barrier(all);
+    struct adapters s = adapters_read(g->arena, path);
+    if (all && !all->rank)
+        all->barrier(all);
+    return s;
 }
 
-static void apply_one(struct graph *g, const char *path)
+static void apply_one(struct graph *g, const char *path, struct comm *all)
 {
-    const struct adapters s = adapters_read(g->arena, path);
+    const struct adapters s = read_after_first(g, path, all);
     struct lora_products products = lora_products_find(g);
-    const struct adapter **of = adapters_match(g->arena, &s, graph_file(g), &products);
+    const struct adapter **of = adapters_match(g->arena, &s, graph_file(g), &products, all);
     for (int i = 0; i < products.list.n; i++) {
         if (!of[i])
             continue;
@@ -167,7 +172,7 @@ static void apply_several(struct graph *g, int n, const struct named_adapters *n
     struct lora_products products = lora_products_find(g);
     for (int k = 0; k < n; k++) {
         s.file[k] = adapters_read(g->arena, named[k].path);
-        s.of[k] = adapters_match(g->arena, &s.file[k], graph_file(g), &products);
+        s.of[k] = adapters_match(g->arena, &s.file[k], graph_file(g), &products, NULL);
     }
     for (int i = 0; i < products.list.n; i++) {
         int64_t total = 0;
@@ -178,13 +183,16 @@ static void apply_several(struct graph *g, int n, const struct named_adapters *n
     }
 }
 
-void adapters_apply(struct graph *g, const struct text_list *given)
+void adapters_apply(struct graph *g, const struct text_list *given, struct comm *all)
 {
     struct named_adapters *named;
     int n = adapters_named(g->arena, given, &named);
-    check_stages(g);
+    if (named[0].name && all && all->rank)
+        all->barrier(all);
+    if (named[0].name && all)
+        fail("%s: is of one stage of %d: --lora NAME=FILE does not go with stages yet", graph_file(g), g->rank_meta->stages);
     if (named[0].name)
         apply_several(g, n, named);
     else
-        apply_one(g, named[0].path);
+        apply_one(g, named[0].path, all);
 }

@@ -64,7 +64,7 @@ static void merge_one(const struct adapters *s, const struct adapter *p, const s
 void adapters_merge(struct graph *g, const struct adapters *s, void (*take)(void *, const char *weight, const struct tensor *), void *data)
 {
     struct lora_products products = lora_products_find(g);
-    const struct adapter **of = adapters_match(g->arena, s, graph_file(g), &products);
+    const struct adapter **of = adapters_match(g->arena, s, graph_file(g), &products, NULL);
     for (int i = 0; i < products.list.n; i++)
         if (of[i]) {
             adapter_check(s, of[i], graph_file(g), products.list.at[i].rows, products.list.at[i].columns);
