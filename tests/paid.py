@@ -245,7 +245,7 @@ def told(build, work, machine, graph):
         f.write(f"graph g {{ opset 23 {graph} }}")
     report = subprocess.run([f"{build}/tpc-shard", f"{work}/paid.graph", "--tp", "1", "-n", "--machine", f"{work}/paid.json"],
                             capture_output=True, text=True, check=True).stdout
-    found = re.search(r"^tpc-run --fast takes ([0-9.]+) of this time", report, re.MULTILINE)
+    found = re.search(r"^tpc-run --fast is predicted to take ([0-9.]+) of this time", report, re.MULTILINE)
     return found and float(found[1])
 
 

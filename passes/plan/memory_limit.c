@@ -100,9 +100,10 @@ static const char *all_limits(const struct compile *c, bool hopeless)
 static _Noreturn void fail_limit(const struct compile *c, struct trial t, bool hopeless)
 {
     struct arena *a = c->arena;
-    fail("%s: a limit of %s needs %s (weights %s, state %s, activations and blocks %s)%s%s", c->options->model, too_little(c, &t),
+    fail("%s: a limit of %s needs %s (weights %s, state %s, activations and blocks %s)%s%s%s", c->options->model, too_little(c, &t),
          units_bytes(a, (double)memory_total(&t.use)), units_bytes(a, (double)t.use.weights), units_bytes(a, (double)t.use.state),
-         units_bytes(a, (double)(t.use.peak + t.use.blocks)), all_limits(c, hopeless), what_fits(c));
+         units_bytes(a, (double)(t.use.peak + t.use.blocks)), all_limits(c, hopeless), what_fits(c),
+         c->part ? "; a cut counts weights and state only: one by annotations (pipeline_stage) may fit" : "");
 }
 
 /* In training, recomputing the forward half if needed; other compilations of the same source do not. */

@@ -63,6 +63,14 @@ static void choose(struct ways *all)
     }
 }
 
+static const struct way *smallest(const struct ways *all)
+{
+    const struct way *best = &all->list.at[0];
+    EACH (const struct way, w, all->list)
+        best = w->at.memory < best->at.memory ? w : best;
+    return best;
+}
+
 static void print_next(struct arena *a, const struct way *w, const char *what, const char *given)
 {
     const char *stages = w->at.pp > 1 ? arena_printf(a, " --pp %d", w->at.pp) : "";
@@ -79,8 +87,15 @@ void grid_print(struct compile *c, int ranks, const char *given)
         if (ranks % tp == 0)
             try_tensor(c, ranks, tp, &all);
     choose(&all);
-    if (!all.text)
-        fail("none of these ways of %d ranks fits into --memory", ranks);
+    if (!all.text) {
+        const struct way *w = smallest(&all);
+        fail(
+            "by these estimates none of the ways of %d ranks fits into --memory: --tp %d --pp %d, which takes least, may fit as a plan for less memory",
+            ranks, w->tp, w->at.pp);
+    }
     print_next(c->arena, all.text, "for one text", given);
     print_next(c->arena, all.many, "for many texts", given);
+    if (c->options->memory)
+        printf(
+            "memory is an estimate here, of the fastest plan of each way: with --tp and --pp tpc-shard counts exactly, and plans for less if it must\n");
 }

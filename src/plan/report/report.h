@@ -70,6 +70,8 @@ void report_workloads(FILE *, const struct plan *);
 void report_trained(FILE *, struct arena *, const struct plan *);
 /* compare.c: "2 AllGather, 4 AllReduce", or none. */
 const char *compare_kinds(struct arena *, const struct kind_uses *, const char *none);
+/* report.c: the gain of --fast in a step, if it is a quarter or more. fast: as in struct plan, fast_seconds. */
+void report_fast(FILE *, struct arena *, double seconds, double fast);
 /* report.c: the time of the first assignment that fits relative to the plan's, and what the plan costs in memory if that is faster; NULL:
  * not known. */
 const char *report_first(struct arena *, const struct plan *);

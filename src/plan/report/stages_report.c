@@ -53,10 +53,12 @@ static void show_training(FILE *f, struct arena *a, const struct stage_plan *p, 
 /* A text goes through all stages; as many texts as stages are in flight. */
 static void show_step(FILE *f, struct arena *a, const struct stage_plan *p)
 {
-    double all = 0, slowest = 0;
+    double all = 0, slowest = 0, gained = 0;
     for (int i = 0; i < p->cut.stages; i++) {
-        double own = plan_seconds(p->made[i].plan) + stage_receives(p, i);
+        const struct plan *made = p->made[i].plan;
+        double own = plan_seconds(made) + stage_receives(p, i);
         all += own;
+        gained += made->fast_seconds > 0 ? made->seconds - made->fast_seconds : 0;
         slowest = own > slowest ? own : slowest;
         if (p->made[i].plan->missing.list.n)
             return;
@@ -67,6 +69,7 @@ static void show_step(FILE *f, struct arena *a, const struct stage_plan *p)
     }
     fprintf(f, "predicted step time, weighted: %s, on 1 rank %s; the slowest stage takes %s\n", units_seconds(a, all),
             units_seconds(a, p->whole->unsharded_seconds), units_seconds(a, slowest));
+    report_fast(f, a, all, all - gained);
 }
 
 /* Both by the prices with which the cut was chosen. */
