@@ -89,13 +89,13 @@ void grid_print(struct compile *c, int ranks, const char *given)
     choose(&all);
     if (!all.text) {
         const struct way *w = smallest(&all);
-        fail(
-            "by these estimates none of the ways of %d ranks fits into --memory: --tp %d --pp %d, which takes least, may fit as a plan for less memory",
-            ranks, w->tp, w->at.pp);
+        fail("by these estimates none of the ways of %d ranks fits into --memory: --tp %d --pp %d, which takes least, may fit as a plan "
+             "for less memory",
+             ranks, w->tp, w->at.pp);
     }
     print_next(c->arena, all.text, "for one text", given);
     print_next(c->arena, all.many, "for many texts", given);
     if (c->options->memory)
-        printf(
-            "memory is an estimate here, of the fastest plan of each way: with --tp and --pp tpc-shard counts exactly, and plans for less if it must\n");
+        printf("memory is an estimate here, of the fastest plan of each way: with --tp and --pp tpc-shard counts exactly, and plans for "
+               "less if it must\n");
 }
