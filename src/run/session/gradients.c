@@ -160,11 +160,14 @@ static void add_gradient(struct session *s, int number, const struct tensor *fro
         kenv_parallel_for(s->env, tensor_elements(from), 2, add_range, &x);
 }
 
+/* A gradient that is to be computed in the caller's memory is elsewhere if its node has results of data-dependent size: they get memory
+ * when it runs. */
 void gradients_take(struct session *s, int step)
 {
     const struct node *n = s->step[step].node;
-    for (int k = 0; k < n->nout && s->gradients.go == GRADIENTS_ADD; k++)
-        for (int i = n->out[k] ? s->gradients.owner[n->out[k]->id] : -1; i >= 0; i = s->gradients.next[i])
+    bool adds = s->gradients.go == GRADIENTS_ADD;
+    for (int k = 0; k < n->nout; k++)
+        for (int i = n->out[k] ? s->gradients.owner[n->out[k]->id] : -1; i >= 0; i = adds ? s->gradients.next[i] : -1)
             add_gradient(s, i, &s->tensor[n->out[k]->id]);
     due_tell(&s->gradients.ready, step + 1);
 }
