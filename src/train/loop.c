@@ -232,7 +232,7 @@ static void open_outputs(struct training *t, const struct job_options *job, cons
     if (first && t->save && t->adapters)
         train_adapters_folder(t->save);
     if (first && t->save)
-        t->claim = claim_begin(t->arena, train_checkpoint_path(t->arena, t->save, t->adapters));
+        t->claim = claim_begin(t->arena, t->adapters ? train_checkpoint_path(t->arena, t->save, true) : t->save);
     if (first && t->save)
         t->beside = kept_begin(t->arena, t->save, t->adapters, t->settings.keep, done);
     t->best = best_of_all(t);
