@@ -223,11 +223,15 @@ def free_machine(rows):
     return free
 
 
-def seconds(build, work, machine, graph, ranks=1, constraints=()):
+def write(work, machine, graph):
     with open(f"{work}/paid.json", "w", encoding="utf-8") as f:
         json.dump(machine, f)
     with open(f"{work}/paid.graph", "w", encoding="utf-8") as f:
         f.write(f"graph g {{ opset 23 {graph} }}")
+
+
+def seconds(build, work, machine, graph, ranks=1, constraints=()):
+    write(work, machine, graph)
     with open(f"{work}/plan.json", "w", encoding="utf-8") as f:
         json.dump({"constraints": list(constraints)}, f)
     p = subprocess.run([f"{build}/tpc-shard", f"{work}/paid.graph", "--tp", str(ranks), "-n", "-q", "--machine", f"{work}/paid.json", "--report", "json",
@@ -239,10 +243,7 @@ def seconds(build, work, machine, graph, ranks=1, constraints=()):
 
 def told(build, work, machine, graph):
     """What the report says that --fast takes of the time; None: nothing."""
-    with open(f"{work}/paid.json", "w", encoding="utf-8") as f:
-        json.dump(machine, f)
-    with open(f"{work}/paid.graph", "w", encoding="utf-8") as f:
-        f.write(f"graph g {{ opset 23 {graph} }}")
+    write(work, machine, graph)
     report = subprocess.run([f"{build}/tpc-shard", f"{work}/paid.graph", "--tp", "1", "-n", "--machine", f"{work}/paid.json"],
                             capture_output=True, text=True, check=True).stdout
     found = re.search(r"^tpc-run --fast is predicted to take ([0-9.]+) of this time", report, re.MULTILINE)

@@ -50,50 +50,80 @@ static int best_fit(const struct adapter *p, const struct lora_products *product
     return best;
 }
 
-static int best_of_all(struct comm *all, int own)
+/* The best fit of each adapter on any rank. */
+static int64_t *best_fits(struct arena *a, const struct adapters *s, const struct lora_products *products, struct comm *all)
 {
-    int64_t mine = own, best = own;
+    int64_t *own = NEWN(a, int64_t, s->list.n + 1), *best = all ? NEWN(a, int64_t, s->list.n + 1) : own;
+    for (int k = 0; k < s->list.n; k++)
+        own[k] = best_fit(&s->list.at[k], products);
     if (all)
-        comm_allreduce(all, &mine, &best, 1, DT_I64, RED_MAX);
-    return (int)best;
+        comm_allreduce(all, own, best, s->list.n, DT_I64, RED_MAX);
+    return best;
 }
 
-/* Two stages have modules of several names that end alike: each knows its own. found NULL: this stage has none. */
-static void check_one_module(struct comm *all, const struct adapters *s, const struct adapter *p, const char *found)
+/* Fails if two stages have modules of different names for an adapter. found: by adapter, this rank's module; NULL: it has none. */
+static void check_one_module(struct arena *a, struct comm *all, const struct adapters *s, const char *const *found)
 {
-    uint64_t hash = found ? digest_bytes(found, strlen(found)) : 0, ends[] = {hash, found ? ~hash : 0}, most[2];
-    comm_allreduce(all, ends, most, 2, DT_U64, RED_MAX);
-    if (most[0] == ~most[1])
-        return;
-    if (all->rank == 0)
-        fail("%s: '%s' may be for several modules, in several stages: expected a longer name", s->path, p->name[0]);
-    all->barrier(all);
+    uint64_t *ends = NEWN(a, uint64_t, 2 * s->list.n + 1), *most = NEWN(a, uint64_t, 2 * s->list.n + 1);
+    for (int k = 0; k < s->list.n; k++)
+        if (found[k]) {
+            ends[2 * k] = digest_bytes(found[k], strlen(found[k]));
+            ends[2 * k + 1] = ~ends[2 * k];
+        }
+    comm_allreduce(all, ends, most, 2 * s->list.n, DT_U64, RED_MAX);
+    for (int k = 0; k < s->list.n; k++) {
+        if (most[2 * k] == ~most[2 * k + 1])
+            continue;
+        if (all->rank)
+            all->barrier(all);
+        fail("%s: '%s' may be for several modules, in several stages: expected a longer name", s->path, s->list.at[k].name[0]);
+    }
+}
+
+/* Its module among the products of this rank; NULL: it has none of that fit. */
+static const char *module_of(const struct adapters *s, const struct adapter *p, int64_t fit, const char *what,
+                             const struct lora_products *products)
+{
+    const char *found = NULL;
+    EACH (const struct lora_product, x, products->list) {
+        if (fit_of(p, x->module) != fit)
+            continue;
+        if (found && strcmp(found, x->module) != 0)
+            fail("%s: '%s' may be for '%s' or '%s' of %s", s->path, p->name[0], found, x->module, what);
+        found = x->module;
+    }
+    return found;
+}
+
+static void assign(const struct adapters *s, const struct adapter *p, const char *module, const char *what,
+                   const struct lora_products *products, const struct adapter **of)
+{
+    for (int i = 0; i < products->list.n; i++) {
+        if (strcmp(products->list.at[i].module, module) != 0)
+            continue;
+        if (of[i])
+            fail("%s: '%s' and '%s' are both for '%s' of %s", s->path, of[i]->name[0], p->name[0], module, what);
+        of[i] = p;
+    }
 }
 
 const struct adapter **adapters_match(struct arena *a, const struct adapters *s, const char *what, const struct lora_products *products,
                                       struct comm *all)
 {
     const struct adapter **of = NEWN(a, const struct adapter *, products->list.n + 1);
-    EACH (const struct adapter, p, s->list) {
-        const char *found = NULL;
-        int fit = best_of_all(all, best_fit(p, products));
-        if (fit == NOT_ITS && all && all->rank)
+    const char **found = NEWN(a, const char *, s->list.n + 1);
+    const int64_t *fit = best_fits(a, s, products, all);
+    for (int k = 0; k < s->list.n; k++) {
+        if (fit[k] == NOT_ITS && all && all->rank)
             all->barrier(all);
-        if (fit == NOT_ITS)
-            fail_unknown(a, s, p, what, products);
-        for (int i = 0; i < products->list.n; i++) {
-            const char *module = products->list.at[i].module;
-            if (fit_of(p, module) != fit)
-                continue;
-            if (found && strcmp(found, module) != 0)
-                fail("%s: '%s' may be for '%s' or '%s' of %s", s->path, p->name[0], found, module, what);
-            if (of[i])
-                fail("%s: '%s' and '%s' are both for '%s' of %s", s->path, of[i]->name[0], p->name[0], module, what);
-            found = module;
-            of[i] = p;
-        }
-        if (all)
-            check_one_module(all, s, p, found);
+        if (fit[k] == NOT_ITS)
+            fail_unknown(a, s, &s->list.at[k], what, products);
+        found[k] = module_of(s, &s->list.at[k], fit[k], what, products);
     }
+    if (all)
+        check_one_module(a, all, s, found);
+    for (int k = 0; k < s->list.n; k++)
+        if (found[k])
+            assign(s, &s->list.at[k], found[k], what, products, of);
     return of;
 }
