@@ -102,71 +102,43 @@ static double since(struct comm *all, double *at)
     return seconds;
 }
 
-/* Rows that run together: all, or in stages as many groups as there are stages, each in another stage. */
-struct group {
-    struct rows *rows;
-    int64_t from, to, joined; /* rows of the benchmark; how many of these have joined */
-    bool joins;
-};
 struct bench {
     const struct sizes *sizes;
     const int64_t *prompt;
     int64_t *next;
-    int groups;
-    struct group *group;
+    struct prompt_groups groups; /* one, or in stages as many as there are stages */
 };
 
-/* Takes the results of the group's last run, and starts its next part of a prompt. False: all its rows have joined. */
-static bool go_on(const struct bench *b, struct group *g)
+static void join_row(void *bench, struct rows *rows, int64_t row)
 {
     const struct row_sampling best = {.of = {.top_p = 1, .penalty = 1}};
-    int64_t row = g->from + g->joined;
-    if (rows_finish(g->rows, b->next + row) == ROWS_JOINED) {
-        g->joined++;
-        row++;
-        g->joins = false;
-    }
-    if (row == g->to)
-        return false;
-    if (!g->joins)
-        rows_join(g->rows, b->prompt + row * b->sizes->prompt, b->sizes->prompt, 0, &best);
-    g->joins = true;
-    rows_begin_prompt(g->rows);
-    return true;
-}
-
-static void run_prompts(const struct bench *b)
-{
-    for (bool more = true; more;) {
-        more = false;
-        for (int k = 0; k < b->groups; k++)
-            more = go_on(b, &b->group[k]) || more;
-    }
+    const struct bench *b = bench;
+    rows_join(rows, b->prompt + row * b->sizes->prompt, b->sizes->prompt, 0, &best);
 }
 
 static void run_steps(const struct bench *b)
 {
     for (int64_t i = 0; i <= b->sizes->steps; i++)
-        for (int k = 0; k < b->groups; k++) {
-            (void)rows_finish(b->group[k].rows, b->next + b->group[k].from);
+        for (int k = 0; k < b->groups.n; k++) {
+            (void)rows_finish(b->groups.at[k].rows, b->next + b->groups.at[k].from);
             if (i < b->sizes->steps)
-                rows_begin_step(b->group[k].rows);
+                rows_begin_step(b->groups.at[k].rows);
         }
 }
 
 /* Runs all rows' prompts, then their further tokens: seconds of both. */
-static void run_once(struct comm *all, const struct bench *b, double seconds[2])
+static void run_once(struct comm *all, struct bench *b, double seconds[2])
 {
     double at = 0;
     (void)since(all, &at);
-    run_prompts(b);
+    prompt_groups_prompts(&b->groups, b->next, join_row, b);
     seconds[0] = since(all, &at);
     run_steps(b);
     seconds[1] = since(all, &at);
-    for (int k = 0; k < b->groups; k++) {
-        while (rows_count(b->group[k].rows))
-            rows_leave(b->group[k].rows, rows_count(b->group[k].rows) - 1);
-        b->group[k].joined = 0;
+    for (int k = 0; k < b->groups.n; k++) {
+        while (rows_count(b->groups.at[k].rows))
+            rows_leave(b->groups.at[k].rows, rows_count(b->groups.at[k].rows) - 1);
+        b->groups.at[k].joined = 0;
     }
 }
 
@@ -179,17 +151,7 @@ static int64_t *random_tokens(struct arena *a, int64_t n, int64_t vocabulary)
     return token;
 }
 
-static struct bench form_groups(struct arena *a, const struct stage *s, struct rows *first, const struct sizes *n)
-{
-    struct bench b = {.sizes = n, .groups = s->pipeline ? pipeline_stages(s->pipeline) : 1, .next = NEWN(a, int64_t, n->rows)};
-    b.groups = n->rows < b.groups ? (int)n->rows : b.groups;
-    b.group = NEWN(a, struct group, b.groups);
-    for (int k = 0; k < b.groups; k++)
-        b.group[k] = (struct group){k ? rows_beside(a, first) : first, n->rows * k / b.groups, n->rows * (k + 1) / b.groups, 0, false};
-    return b;
-}
-
-static void measure(struct arena *a, struct comm *all, const struct bench *b, const struct job_options *o, int threads)
+static void measure(struct arena *a, struct comm *all, struct bench *b, const struct job_options *o, int threads)
 {
     const struct sizes *n = b->sizes;
     int64_t runs = bench_runs(o), tokens = n->rows * n->prompt;
@@ -234,12 +196,11 @@ bool bench_tokens_run(struct arena *a, const struct replicas *replicas, const st
         fail_usage("--dim: %lld rows can't run together in %s: %s", (long long)n.rows, s.path, rows_alone(rows));
     if (s.pipeline && n.prompt > PREFIX_BLOCK) /* parts of one prompt are in several stages */
         (void)rows_try_parts(rows, &own, vocabulary, s.positions > 0 ? s.positions : INT32_MAX);
-    struct bench b = form_groups(a, &s, rows, &n);
+    struct bench b = {.sizes = &n, .groups = prompt_groups_new(a, &s, rows, n.rows), .next = NEWN(a, int64_t, n.rows)};
     b.prompt = random_tokens(a, n.rows * n.prompt, vocabulary);
     bench_warn(all, &own);
     measure(a, all, &b, &own, threads);
-    for (int k = b.groups - 1; k >= 0; k--)
-        rows_free(b.group[k].rows);
+    prompt_groups_free(&b.groups);
     stage_free(&s);
     return true;
 }

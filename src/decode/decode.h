@@ -113,6 +113,22 @@ void rows_begin_step(struct rows *);
 /* Finishes what was begun: in a pipeline other rows may have begun meanwhile. A row that joined, or all rows, have their next tokens. */
 enum rows_done { ROWS_NONE, ROWS_PART, ROWS_JOINED, ROWS_STEPPED };
 enum rows_done rows_finish(struct rows *, int64_t *next);
+
+/* prompt_groups.c: rows that run together: all, or in stages as many groups as there are stages, each in another stage. */
+struct prompt_group {
+    struct rows *rows;
+    int64_t from, to, joined; /* numbers of its rows; how many of them have joined */
+    bool joins;               /* the next one is joining */
+};
+struct prompt_groups {
+    int n;
+    struct prompt_group *at;
+};
+/* rows: their number in all; first: becomes the first group's. */
+struct prompt_groups prompt_groups_new(struct arena *, const struct stage *, struct rows *first, int64_t rows);
+/* Runs the prompts of all rows, in parts where the graph allows. join: calls rows_join for a row. next: by row, its first token. */
+void prompt_groups_prompts(const struct prompt_groups *, int64_t *next, void (*join)(void *data, struct rows *, int64_t row), void *data);
+void prompt_groups_free(const struct prompt_groups *);
 /* How many tokens each row got; more than one if they were drafted, for one row: at most DRAFT_MOST + 1. */
 int64_t rows_taken(const struct rows *);
 /* How many tokens were drafted, kept or not. */

@@ -4,16 +4,10 @@
 
 #include <string.h>
 
-struct group {
-    struct rows *rows;
-    int64_t from, to, joined; /* rows of the batch; how many of these have joined */
-    bool joins;               /* the next one is joining */
-};
 struct groups {
     struct decoder *d;
     struct stage *stage;
-    int n;
-    struct group *at;
+    struct prompt_groups of;
 };
 
 /* Rows that continue from a given state, or have given positions, run together as given. So do rows that --check compares step by step, and
@@ -40,39 +34,14 @@ static int64_t prompt_of(const struct history *h, int64_t row, int64_t *token)
     return n;
 }
 
-static void join_next(const struct groups *all, struct group *g)
+static void join_row(void *decoder, struct rows *rows, int64_t row)
 {
+    struct decoder *d = decoder;
     struct arena *tmp = arena_new();
-    int64_t row = g->from + g->joined, *token = NEWN(tmp, int64_t, all->d->history.length);
-    int64_t n = prompt_of(&all->d->history, row, token);
-    rows_join(g->rows, token, n, 0, &all->d->how[row]);
-    g->joins = true;
+    int64_t *token = NEWN(tmp, int64_t, d->history.length);
+    int64_t n = prompt_of(&d->history, row, token);
+    rows_join(rows, token, n, 0, &d->how[row]);
     arena_free(tmp);
-}
-
-/* Takes the results of the group's last run, and starts the next one. False: all its rows have joined. */
-static bool go_on(const struct groups *all, struct group *g)
-{
-    int64_t next;
-    if (rows_finish(g->rows, &next) == ROWS_JOINED) {
-        all->d->next[g->from + g->joined++] = next;
-        g->joins = false;
-    }
-    if (g->from + g->joined == g->to)
-        return false;
-    if (!g->joins)
-        join_next(all, g);
-    rows_begin_prompt(g->rows);
-    return true;
-}
-
-static void run_prompts(const struct groups *all)
-{
-    for (bool more = true; more;) {
-        more = false;
-        for (int k = 0; k < all->n; k++)
-            more = go_on(all, &all->at[k]) || more;
-    }
 }
 
 /* ---- steps ---- */
@@ -95,32 +64,21 @@ static void run_steps(const struct groups *all)
     bool begun = !ended && d->made < most;
     if (begun)
         generate_check_positions(d, all->stage, &d->history);
-    for (int k = 0; begun && k < all->n; k++)
-        rows_begin_step(all->at[k].rows);
+    for (int k = 0; begun && k < all->of.n; k++)
+        rows_begin_step(all->of.at[k].rows);
     while (begun && !ended) {
         begun = d->made + 1 < most && has_positions(all);
-        for (int k = 0; k < all->n; k++) {
-            (void)rows_finish(all->at[k].rows, d->next + all->at[k].from);
+        for (int k = 0; k < all->of.n; k++) {
+            (void)rows_finish(all->of.at[k].rows, d->next + all->of.at[k].from);
             if (begun)
-                rows_begin_step(all->at[k].rows);
+                rows_begin_step(all->of.at[k].rows);
         }
         ended = generate_take_tokens(d);
         if (!ended && d->made < most)
             generate_check_positions(d, all->stage, &d->history);
     }
-    for (int k = 0; k < all->n; k++) /* steps of rows that had ended */
-        (void)rows_finish(all->at[k].rows, d->next + all->at[k].from);
-}
-
-static struct groups form(struct arena *a, struct decoder *d, struct stage *s, struct rows *first)
-{
-    int64_t rows = d->history.batch;
-    struct groups all = {.d = d, .stage = s, .n = pipeline_stages(s->pipeline)};
-    all.n = rows < all.n ? (int)rows : all.n;
-    all.at = NEWN(a, struct group, all.n);
-    for (int k = 0; k < all.n; k++)
-        all.at[k] = (struct group){k ? rows_beside(a, first) : first, rows * k / all.n, rows * (k + 1) / all.n, 0, false};
-    return all;
+    for (int k = 0; k < all->of.n; k++) /* steps of rows that had ended */
+        (void)rows_finish(all->of.at[k].rows, d->next + all->of.at[k].from);
 }
 
 bool generate_in_groups(struct decoder *d, struct arena *a)
@@ -138,13 +96,12 @@ bool generate_in_groups(struct decoder *d, struct arena *a)
     }
     if (d->history.length > PREFIX_BLOCK)
         (void)rows_try_parts(first, d->options, decode_vocabulary(a, s), s->positions > 0 ? s->positions : INT32_MAX);
-    const struct groups all = form(a, d, s, first);
-    run_prompts(&all);
+    const struct groups all = {d, s, prompt_groups_new(a, s, first, d->history.batch)};
+    prompt_groups_prompts(&all.of, d->next, join_row, d);
     double made = clock_seconds();
     run_steps(&all);
     d->first = made - start;
     d->rest = clock_seconds() - made;
-    for (int k = all.n - 1; k >= 0; k--)
-        rows_free(all.at[k].rows);
+    prompt_groups_free(&all.of);
     return true;
 }
