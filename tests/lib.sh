@@ -71,6 +71,8 @@ skip() {
 
 # lacks MODULE: what is asked of $python; once for each module.
 python=${PYTHON:-python3}
+# python_tool NAME: a program of .ci/requirements.txt, next to $python; fails if it is not there.
+python_tool() { found=$(dirname "$(command -v "$python")")/$1; [ -x "$found" ] && echo "$found"; }
 lacks() {
     eval "known=\${lacks_$1:-}"
     if [ -z "$known" ]; then

@@ -4,6 +4,7 @@
  * Plain --sp does not let such splits pass, because weights would stay replicated. Under --sp=auto the price of weights decides, and a plan
  * file lets splits pass the nodes that it names. They pass mixtures whose experts are split, because rows are dispatched to them, and the
  * routers that score these rows. A KV dimension is never split: it is gathered. */
+#include "ir/operands.h"
 #include "op/op.h"
 #include "op/rule/rule.h"
 #include "plan/facts/facts.h"
@@ -39,7 +40,7 @@ static bool has_travellers(const struct rule *r)
 /* The operand that scores come from: of weights that are scattered among zeros, what is scattered. */
 static const struct value *scores_before(const struct node *n)
 {
-    return n->op == op_find("", "ScatterElements") ? n->in[2] : n->in[0];
+    return n->op == op_find("", "ScatterElements") ? n->in[IN_ScatterElements_updates] : n->in[0];
 }
 
 /* Marks the nodes from the scores back to the product that makes them. */
